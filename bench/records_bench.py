@@ -36,7 +36,7 @@ from ottla.records.columns import batch_from_columns, columns_from_batches
 from ottla.records.compression import Codec, decompress
 from ottla.records.kernels import Row, load_variant, walk_records
 from ottla.records.layout import CRC_AT, HEADER_SIZE
-from ottla.records.validate import validate_produced
+from ottla.records.produced.validate import validate_produced
 
 BATCH_BYTES = 100_000
 NOW_MS = 1_700_000_000_000

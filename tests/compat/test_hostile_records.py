@@ -1,7 +1,7 @@
 """Batches that no producer would send, sent to Apache Kafka and to Ottla: both refuse the same ones.
 
-`records/validate.py` names the exceptions: where Apache Kafka fails with UNKNOWN_SERVER_ERROR, Ottla says what is wrong. A busy
-Ottla does not unpack every batch; here it has little to do.
+`records/produced/validate.py` names the exceptions: where Apache Kafka fails with UNKNOWN_SERVER_ERROR, Ottla says what is
+wrong. A busy Ottla does not unpack every batch; here it has little to do.
 """
 
 from collections.abc import Iterator

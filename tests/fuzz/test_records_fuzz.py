@@ -19,7 +19,6 @@ from ottla.config.topic import LogConfig
 from ottla.errors import CorruptRecords, KafkaError
 from ottla.records import columns as columns_module
 from ottla.records import reader as reader_module
-from ottla.records import validate as validate_module
 from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.columns import columns_from_batches
 from ottla.records.compression import Codec, decompress
@@ -27,8 +26,10 @@ from ottla.records.control import parse_control, parse_end_marker
 from ottla.records.kernels import load_variant
 from ottla.records.layout import HEADER_SIZE
 from ottla.records.patch import set_crc
+from ottla.records.produced import inspection as inspection_module
+from ottla.records.produced import validate as validate_module
+from ottla.records.produced.validate import validate_produced
 from ottla.records.reader import read_records
-from ottla.records.validate import validate_produced
 
 SEEDS = range(4)
 MUTANTS_PER_SEED = 2000
@@ -135,9 +136,10 @@ def variants() -> list[tuple[Any, Any]]:
 def with_variant(variant: tuple[Any, Any], patch: pytest.MonkeyPatch) -> None:
     kernel, columns = variant
     patch.setattr(reader_module, "RecordIterator", kernel.RecordIterator)
-    patch.setattr(validate_module, "RecordIterator", kernel.RecordIterator)
-    for module in (validate_module, columns_module):
-        patch.setattr(module, "walk_records", columns.walk_records)
+    patch.setattr(validate_module, "RecordScan", columns.RecordScan)
+    for module in (validate_module, inspection_module):
+        patch.setattr(module, "RecordWalk", columns.RecordWalk)
+    patch.setattr(columns_module, "walk_records", columns.walk_records)
     patch.setattr(columns_module, "ColumnWriter", columns.ColumnWriter)
 
 

@@ -59,6 +59,7 @@ class Node:
         self._endpoints: list[Endpoint] = []
         self.dispatcher = Dispatcher()
         self.dispatcher.on_broken = self._break
+        self.dispatcher.lane.workers = world.compute
         self.dispatcher.health.watch(world.loop_watch)
         self.listeners = Listeners(world, net_settings(settings.current), self.dispatcher)
         self._quorum_listeners: Listeners | None = None
@@ -215,6 +216,7 @@ class Node:
             quorum=quorum,
             loader=loader,
             controller=controller,
+            lane=self.dispatcher.lane,
         )
 
     async def _serve_metrics(self, services: Services, host: str, port: int) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.principal import ANONYMOUS, Principal
-from ottla.wire.base import Message
+from ottla.wire.base import Message, Part
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.kernel import PartitionTail
@@ -100,6 +100,8 @@ class Pending:
 
     __slots__ = ("_deliver", "_failure", "_is_done", "_response")
 
+    encoded: list[Part] | None = None
+    """The frame of the response, if it was encoded already: encoding a large one takes long."""
     holds_back = False
     """Whether the request behind it has to wait until it is done, even if both are Produce requests."""
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ottla.broker.hosts.metadata_loader import MetadataLoader
     from ottla.broker.hosts.producer_ids import ProducerIds
     from ottla.broker.hosts.quorum import QuorumHost
+    from ottla.broker.lane import Lane
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.moving import Moves
     from ottla.broker.partitions.partitions import Partitions
@@ -33,6 +34,7 @@ class NodeServices:
     quorum: QuorumHost
     loader: MetadataLoader
     controller: ControllerHost
+    lane: Lane
 
 
 @dataclass(slots=True, eq=False, repr=False)

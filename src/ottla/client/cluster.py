@@ -220,12 +220,54 @@ class Cluster:
     async def metadata(self, topics: Sequence[str] | None, auto_create: bool = False) -> MetadataResponse:
         """The cluster as a node sees it now, with `topics` (None: all). Errors of single topics are left to the caller."""
         if self.is_of_controllers:
-            return await self._describe_controllers()
+            return await self._recovering(self._describe_controllers)
         request = MetadataRequest(
             topics=None if topics is None else [MetadataRequestTopic(name=name) for name in topics],
             allow_auto_topic_creation=auto_create,
         )
-        response: MetadataResponse = await self.ask_any(request)
+        return await self._recovering(partial(self._ask_metadata, request))
+
+    async def _recovering(self, attempt: Callable[[], Awaitable[MetadataResponse]]) -> MetadataResponse:
+        """Like `retrying`. Starts again from the bootstrap servers when that is due, also while an attempt hangs."""
+        recovery = self.known.recovery
+
+        async def watched() -> MetadataResponse:
+            recovery.asked(self._now_ms())
+            self._rebootstrap()
+            due_ms = recovery.due_ms()
+            timer = None
+            if due_ms is not None:
+                timer = self._loop.call_later((due_ms - self._now_ms()) / 1000, self._rebootstrap)
+            try:
+                response = await attempt()
+            finally:
+                if timer is not None:
+                    timer.cancel()
+            recovery.succeeded()
+            return response
+
+        try:
+            return await self.retrying(watched)
+        except BaseException:
+            self.known.refresh("a call got no metadata")  # where a machine shares it, the machine must find out the same
+            raise
+
+    def _rebootstrap(self) -> None:
+        reason = self.known.rebootstrap(self._now_ms())
+        if reason is not None:
+            self.pool.rebootstrap(reason)
+
+    def _now_ms(self) -> int:
+        return int(self.world.clock.monotonic_s() * 1000)
+
+    async def _ask_metadata(self, request: MetadataRequest) -> MetadataResponse:
+        response: MetadataResponse = await self.once(ANY_NODE, request)
+        if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
+            error = self.known.recovery.required()
+            self._rebootstrap()
+            raise error
+        if response.error_code:
+            raise exception_of(response.error_code)
         self.known.nodes = {each.node_id: Node(each.node_id, each.host, each.port, each.rack) for each in response.brokers}
         self.known.controller_id = response.controller_id
         self.known.cluster_id = response.cluster_id
@@ -233,7 +275,7 @@ class Cluster:
 
     async def _describe_controllers(self) -> MetadataResponse:
         request = DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS)
-        response: DescribeClusterResponse = await self.ask_any(request)
+        response: DescribeClusterResponse = await self.once(ANY_NODE, request)
         if response.error_code:
             raise exception_of(response.error_code, response.error_message)
         self.known.nodes = {each.broker_id: Node(each.broker_id, each.host, each.port, each.rack) for each in response.brokers}

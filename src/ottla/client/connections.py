@@ -6,6 +6,7 @@ request for `connections.max.idle.ms` are closed.
 
 The bootstrap addresses are nodes with negative ids. They are used until the first metadata has come, and again when none of the
 known nodes can be reached (`metadata.recovery.strategy=rebootstrap`): a cluster whose brokers have all moved is found again.
+Host names are looked up with every attempt, and each attempt after a failed one begins with another address of the host.
 
 Belongs to one event loop.
 """
@@ -29,6 +30,7 @@ if TYPE_CHECKING:  # commands measure nothing: they start sooner without
 
 logger = logging.getLogger("ottla.client")
 
+CANONICAL = "resolve_canonical_bootstrap_servers_only"
 BOOTSTRAP_ID = -1000
 """The first bootstrap address is the node with this id, the next the one below, and so on."""
 _DOUBLINGS_MAX = 20  # any sensible limit is reached before
@@ -39,6 +41,8 @@ Key = tuple[int, Channel]
 class ConnectionSettings(Protocol):
     """The settings that connections depend on; every client has them."""
 
+    @property
+    def client_dns_lookup(self) -> str: ...
     @property
     def connections_max_idle_ms(self) -> int: ...
     @property
@@ -56,7 +60,7 @@ class ConnectionSettings(Protocol):
 class _Place:
     """One node and channel: its connection, or the attempt to open it."""
 
-    __slots__ = ("attempt", "backoff", "is_lost", "link", "not_before_s", "setup_failures", "used_s", "was_open")
+    __slots__ = ("attempt", "backoff", "is_given_up", "is_lost", "link", "not_before_s", "setup_failures", "used_s", "was_open")
 
     def __init__(self, settings: ConnectionSettings, world: ClientWorld) -> None:
         below = world.randomness.below
@@ -66,6 +70,8 @@ class _Place:
         self.setup_failures = 0
         self.is_lost = False
         """Whether the last connection has ended by itself, and no other was opened since."""
+        self.is_given_up = False
+        """Whether the client rebootstraps: the attempt, which is cancelled, is not waited for any longer."""
         self.was_open = False
         """Whether a connection was made before: the address is right then, and the node is down."""
         self.not_before_s = 0.0
@@ -212,7 +218,15 @@ class ConnectionPool:
         if place.attempt is None:
             place.attempt = asyncio.create_task(self._connect(place, node_id), name=f"connect to node {node_id}")
             place.attempt.add_done_callback(_mark_retrieved)
-        return await asyncio.shield(place.attempt)
+        attempt = place.attempt
+        try:
+            return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not place.is_given_up or (task is not None and task.cancelling()):
+                raise
+            text = "the client starts again from its bootstrap servers"
+            raise ConnectFailed(f"node {node_id}", f"node {node_id} is no longer connected to: {text}") from None
 
     async def _connect(self, place: _Place, node_id: int) -> Link:
         try:
@@ -222,10 +236,7 @@ class ConnectionPool:
             node = self.node(node_id)
             if node is None:
                 raise ConnectFailed(f"node {node_id}", f"node {node_id} is not in the cluster's metadata")
-            # The setup timeout doubles with every failure in a row (KIP-601): a slow network may need more.
-            options = replace(self._options, connect_timeout_ms=_setup_timeout_ms(place.setup_failures, self._settings))
-            counters = None if self._metrics is None else self._metrics.counters(_shown_id(node_id))
-            link = await Link.connect(self._world.network, node.host, node.port, options, self._world.randomness, counters)
+            link = await self._open(node, place.setup_failures)
         except LinkError as error:
             if isinstance(error, AuthenticationFailed | EncryptionFailed):
                 self._authenticated(False)
@@ -241,11 +252,40 @@ class ConnectionPool:
             place.used_s = self._loop.time()
             self._metadata.learn_features(link.versions.features_epoch, link.versions.features)
             self._watch_idle()
-            if options.security.tls is not None or options.security.sasl is not None:
+            security = self._options.security
+            if security.tls is not None or security.sasl is not None:
                 self._authenticated(True)
             return link
         finally:
             place.attempt = None
+
+    async def _open(self, node: Node, failures: int) -> Link:
+        """A new connection, after some failures in a row to make one. Raises the `LinkError` of the last host name tried."""
+        # The setup timeout doubles with every failure in a row (KIP-601): a slow network may need more.
+        options = replace(
+            self._options,
+            connect_timeout_ms=_setup_timeout_ms(failures, self._settings),
+            socket=self._options.socket._replace(first_address=failures),
+        )
+        counters = None if self._metrics is None else self._metrics.counters(_shown_id(node.id))
+        network, randomness = self._world.network, self._world.randomness
+        *hosts, last = await self._hosts(node, options.connect_timeout_ms / 1000)
+        for host in hosts:
+            try:
+                return await Link.connect(network, host, node.port, options, randomness, counters)
+            except ConnectFailed as failure:
+                logger.debug("%s; the next host name of %s is tried", failure, node.host)
+        return await Link.connect(network, last, node.port, options, randomness, counters)
+
+    async def _hosts(self, node: Node, timeout_s: float) -> list[str]:
+        """The host names to try, at least one: a bootstrap server's canonical ones if `client.dns.lookup` says so."""
+        if node.id <= BOOTSTRAP_ID and self._settings.client_dns_lookup == CANONICAL:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    return await self._world.network.canonical_names(node.host) or [node.host]
+            except OSError:
+                pass  # connecting says what is wrong with the name
+        return [node.host]
 
     def _authenticated(self, is_successful: bool) -> None:
         if self._metrics is not None:
@@ -265,6 +305,18 @@ class ConnectionPool:
         return ConnectFailed(error.address, text, error.is_retriable)
 
     # Closing
+
+    def rebootstrap(self, reason: str) -> None:
+        """Close all connections and end all attempts: the metadata has forgotten its nodes. Requests under way fail."""
+        addresses = ", ".join(f"{node.host}:{node.port}" for node in self._bootstrap)
+        logger.warning("%s: starting again from %s", reason, addresses)
+        places, self._places = self._places, {}
+        for place in places.values():
+            place.is_given_up = True
+            if place.attempt is not None:
+                place.attempt.cancel()
+            if place.link is not None:
+                place.link.close()
 
     def _watch_idle(self) -> None:
         limit_s = self._settings.connections_max_idle_ms / 1000

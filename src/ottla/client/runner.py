@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from ottla.client.connections import ConnectionPool
 from ottla.client.failures import kafka_error
-from ottla.client_core.machine import Connect, Machine, Request
+from ottla.client_core.machine import Connect, Machine, Rebootstrap, Request
 from ottla.env.clock import Clock
 from ottla.errors import KafkaError, exception_of
 from ottla.link import Link, LinkError
@@ -147,6 +147,10 @@ class Runner:
     # Requests
 
     def _dispatch(self, machine: Machine, request: Request) -> None:
+        if isinstance(request, Rebootstrap):
+            self._pool.rebootstrap(request.reason)
+            self._loop.call_soon(self._carried_out, machine, request)
+            return
         node_id = self._pool.resolve(request.node)
         link = self._pool.open_link(node_id, request.channel)
         if link is not None:
@@ -169,7 +173,7 @@ class Runner:
 
     def _send(self, machine: Machine, request: Request, link: Link) -> None:
         if isinstance(request, Connect):
-            self._loop.call_soon(self._opened, machine, request)
+            self._loop.call_soon(self._carried_out, machine, request)
             return
         try:
             version = link.versions.newest(request.message.KEY)
@@ -189,7 +193,7 @@ class Runner:
             error.is_unsent = True
             self._loop.call_soon(self._fail, machine, request, error)
 
-    def _opened(self, machine: Machine, request: Connect) -> None:
+    def _carried_out(self, machine: Machine, request: Connect | Rebootstrap) -> None:
         if not self._is_closed:
             machine.answered(request, None, 0, self.now_ms())
             self.wake()

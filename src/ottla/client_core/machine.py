@@ -88,6 +88,20 @@ class Connect(Request):
         super().__init__(ApiVersionsRequest(), node, channel=channel)  # every connection begins with this exchange
 
 
+class Rebootstrap(Request):
+    """Closes every connection and sends nothing. `answered` is called with None afterwards.
+
+    The next requests to `ANY_NODE` connect to the bootstrap servers, whose host names are looked up again.
+    """
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(ApiVersionsRequest())
+        self.reason = reason
+        """Why, for the log."""
+
+
 class Connections(Protocol):
     """The connections to nodes, as far as machines depend on them."""
 

@@ -2,6 +2,7 @@
 
 A machine (`machine.py`). It asks when a topic is wanted that it does not know, when `refresh` was called, and when what it
 knows is `metadata.max.age.ms` old. It has one request in flight at most, and waits between requests as the retry backoff says.
+When no metadata can be had for too long, or the cluster asks for it, it forgets all nodes and starts again (`recovery.py`).
 
 A topic that is wanted for the first time does not wait: it is asked for at once, alone, unless the last request failed. A topic
 that the cluster refuses is asked for again after the backoff, also if it is given up and wanted again meanwhile.
@@ -16,7 +17,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from ottla.client_core.backoff import Backoff
-from ottla.client_core.machine import ANY_NODE, Request
+from ottla.client_core.machine import ANY_NODE, Rebootstrap, Request
+from ottla.client_core.recovery import Recovery, RecoverySettings
 from ottla.errors import KafkaError, NetworkError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
 from ottla.ids import ZERO_UUID, Uuid
@@ -73,7 +75,7 @@ class _Asked(NamedTuple):
     """False: only about topics that were new."""
 
 
-class MetadataSettings(Protocol):
+class MetadataSettings(RecoverySettings, Protocol):
     """The settings that metadata depends on; every client has them."""
 
     @property
@@ -108,6 +110,8 @@ class Metadata:
         """The finalized features of the cluster, such as transaction.version, by their levels."""
         self.failure: KafkaError | None = None
         """Why the last request failed; None after a success."""
+        self.recovery = Recovery(settings)
+        """When to start again from the bootstrap servers."""
         self._features_epoch = -1
         self._settings = settings
         self._auto_create = auto_create
@@ -204,13 +208,16 @@ class Metadata:
     # Machine
 
     def step(self, now_ms: int) -> list[Request]:
+        reason = self.rebootstrap(now_ms)
+        requests: list[Request] = [] if reason is None else [Rebootstrap(reason)]
         if self._is_in_flight or now_ms < self._due_ms():
-            return []
+            return requests
         self._is_in_flight = True
+        self.recovery.asked(now_ms)
         if self._is_all_new or now_ms >= self._full_due_ms():
-            return [self._full_request(now_ms)]
+            return [*requests, self._full_request(now_ms)]
         new, self._new = sorted(self._new), set()
-        return [self._request(new, is_full=False)]
+        return [*requests, self._request(new, is_full=False)]
 
     def _full_request(self, now_ms: int) -> Request:
         """Ask about everything that is wanted."""
@@ -234,7 +241,12 @@ class Metadata:
         return Request(MetadataRequest(), ANY_NODE, adapt=adapt, context=_Asked(names, is_full))
 
     def answered(self, request: Request, response: Any, version: int, now_ms: int) -> None:
+        if isinstance(request, Rebootstrap):
+            return
         self._is_in_flight = False
+        if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
+            self._retry(self.recovery.required(), now_ms)
+            return
         if response.error_code:
             self._retry(exception_of(response.error_code), now_ms)
             return
@@ -245,6 +257,7 @@ class Metadata:
         asked: _Asked = request.context
         self._update(response, asked.names)
         self.failure = None
+        self.recovery.succeeded()
         if asked.is_full:
             self.full_responses += 1
             self._updated_ms = now_ms
@@ -263,9 +276,25 @@ class Metadata:
         self._retry(error, now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        return None if self._is_in_flight else self._due_ms()
+        due_ms = self.recovery.due_ms()
+        if self._is_in_flight:
+            return due_ms
+        return self._due_ms() if due_ms is None else min(due_ms, self._due_ms())
 
     # Updates
+
+    def rebootstrap(self, now_ms: int) -> str | None:
+        """If it is time to: forget all nodes. Returns the reason; the caller closes the connections to them.
+
+        The topics stay. Their partitions have no leader that is known until the next response, and keep their leader epochs.
+        """
+        reason = self.recovery.begin(now_ms)
+        if reason is not None:
+            self.nodes = {}
+            self.controller_id = NO_LEADER
+            self.version += 1
+            self.refresh("the client starts again from its bootstrap servers")
+        return reason
 
     def learn_leader(self, topic: str, partition: int, node_id: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
         """Take over a leader that a Produce or Fetch response named (KIP-951). False if it is no news."""

@@ -1,7 +1,7 @@
 """The contracts for everything outside the process: clock, disk, network, randomness, workers, helper processes.
 
-This package holds only types and `InlineWorkers`. There are two implementations. `env/real` uses the operating system; no
-other package on floors 0–3 touches it. `sim/` works in memory: it can crash, tear writes and jump its clock.
+This package holds only types, `InlineWorkers` and `run_to_end`. There are two implementations. `env/real` uses the operating
+system; no other package on floors 0–3 touches it. `sim/` works in memory: it can crash, tear writes and jump its clock.
 """
 
 from ottla.env.clock import Clock
@@ -9,7 +9,18 @@ from ottla.env.disk import Buffer, DirectoryLock, Disk, DiskSpace, File, FileRan
 from ottla.env.net import AddressRefused, Listener, Network, Sendable, SocketOptions, Stream, StreamOwner
 from ottla.env.tls import TlsFailed, TlsOptions
 from ottla.env.usage import ProcessUsage
-from ottla.env.work import HelperDied, Helpers, HelperWorld, InlineWorkers, Progress, Workers
+from ottla.env.work import (
+    HelperDied,
+    Helpers,
+    HelperWorld,
+    InlineWorkers,
+    OffLoop,
+    Progress,
+    Reserve,
+    Steps,
+    Workers,
+    run_to_end,
+)
 from ottla.env.world import Randomness, World
 
 __all__ = [
@@ -27,16 +38,20 @@ __all__ = [
     "InlineWorkers",
     "Listener",
     "Network",
+    "OffLoop",
     "OpenMode",
     "ProcessUsage",
     "Progress",
     "Randomness",
+    "Reserve",
     "Sendable",
     "SocketOptions",
+    "Steps",
     "Stream",
     "StreamOwner",
     "TlsFailed",
     "TlsOptions",
     "Workers",
     "World",
+    "run_to_end",
 ]

@@ -33,11 +33,14 @@ class AddressRefused(OttlaError):
 
 
 class SocketOptions(NamedTuple):
-    """Socket buffer sizes and backlog; -1 keeps the kernel's default."""
+    """Socket buffer sizes, where -1 keeps the kernel's default, and what only listeners or only connections need."""
 
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
     backlog: int = 50
+    first_address: int = 0
+    """Which address of a host name is tried first, counted around. A caller that failed counts on: an address that does not
+    answer takes all the time that there is, and the others must have their turn."""
 
 
 DEFAULT_OPTIONS = SocketOptions()
@@ -140,8 +143,13 @@ class Network(Protocol):
     ) -> Stream:
         """A paused stream to `host`:`port`, encrypted if `tls` is given: then the TLS handshake is over.
 
+        Every address of `host` is tried, until one accepts. The name is looked up at every call.
         Raises `OSError` if the connection fails, `TlsFailed` if TLS is what fails. A peer that refuses our certificate may say
         so only after the handshake: then `TlsFailed` is reported to `ended`. There is no time limit: a caller that has one
         cancels.
         """
+        ...
+
+    async def canonical_names(self, host: str) -> list[str]:
+        """The canonical host name of each address of `host`; of an address without one, the address. Raises `OSError`."""
         ...

@@ -3,12 +3,14 @@
 Blocking calls (fsync, rename) go to worker threads. CPU-bound work (compaction, recovery scans) goes to a helper process,
 because a thread would hold the interpreter lock. The simulator runs both in place.
 
+Expensive work for a request is written as `Steps`: a generator that says where others may run, and what may run elsewhere.
+
 A helper's job is a module with `async def run_job(job, world) -> result`. The module never touches the operating system
 itself: it is handed a `HelperWorld`, so the same job runs in a child process and in the simulator.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ottla.env.clock import Clock
 from ottla.env.disk import Disk
@@ -40,6 +42,46 @@ class InlineWorkers:
 
     async def run(self, call: Callable[[], T], /) -> T:
         return call()
+
+
+class OffLoop(NamedTuple):
+    """A call to run in a worker thread: pure, and without the interpreter lock for most of its time."""
+
+    call: Callable[[], Any]
+    memory_bytes: int
+    """How much memory the call and its result may hold."""
+
+
+class Reserve(NamedTuple):
+    """Wait until the node can spare so much memory; it is given back when the work ends. Once for each work."""
+
+    memory_bytes: int
+
+
+Steps = Generator[OffLoop | Reserve | None, Any, T]
+"""Work in steps. It yields None where others may run, an `OffLoop`, and is sent what that returned or thrown what it raised, or
+a `Reserve`.
+
+Whatever it has read may have changed after a `yield`. Closing the generator abandons the work.
+"""
+
+
+def run_to_end(steps: Steps[T]) -> T:
+    """Do all of the work here and now; return its result."""
+    value: Any = None
+    failure: Exception | None = None
+    while True:
+        try:
+            wanted = steps.send(value) if failure is None else steps.throw(failure)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        value, failure = None, None
+        if isinstance(wanted, OffLoop):
+            try:
+                value = wanted.call()
+            except Exception as caught:
+                failure = caught
 
 
 class HelperWorld(Protocol):

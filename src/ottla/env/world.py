@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ottla.env.clock import Clock
 from ottla.env.disk import Disk
-from ottla.env.loop_watch import LoopWatch
 from ottla.env.net import Network
 from ottla.env.usage import ProcessUsage
-from ottla.env.work import Helpers
+from ottla.env.work import Helpers, InlineWorkers, Workers
 from ottla.ids import Uuid
+
+if TYPE_CHECKING:
+    from ottla.env.loop_watch import LoopWatch
 
 
 class Randomness(Protocol):
@@ -39,3 +41,5 @@ class World(NamedTuple):
     """Reads the process's resource usage; None if it is unknown."""
     loop_watch: LoopWatch | None = None
     """Watches the running loop; None: nothing does, as in the simulator, where no time passes during a turn."""
+    compute: Workers = InlineWorkers()
+    """Runs calls that compute for long without the interpreter lock, such as codecs; in place unless it is set."""

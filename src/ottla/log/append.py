@@ -5,6 +5,8 @@ write; only then do the log's end, the producers and the epochs move. A failed w
 """
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.env import Buffer
@@ -19,10 +21,11 @@ from ottla.log.segments.segment import Segment
 from ottla.log.segments.txn_index import AbortedTxn
 from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.decline import Decline
+from ottla.records.effort import FULL, Effort
 from ottla.records.kernels import CheckedBatch
 from ottla.records.layout import NO_TIMESTAMP
 from ottla.records.patch import set_base_offset_and_epoch
-from ottla.records.validate import ZSTD_REQUEST_VERSION_MIN, validate_produced
+from ottla.records.produced.validate import ZSTD_REQUEST_VERSION_MIN, ValidBatch, validate_produced
 
 if TYPE_CHECKING:
     from ottla.log.partition_log import PartitionLog
@@ -68,52 +71,70 @@ def append_as_leader(
     verified_by: VerificationState | None = None,
     request_version: int = ZSTD_REQUEST_VERSION_MIN,
     checked: CheckedBatch | None = None,
+    effort: Effort = FULL,
+    valid: ValidBatch | None = None,
 ) -> AppendInfo:
     """Check a produced batch, give it its offsets, and append it. The buffer is changed in place and is the log's to keep.
 
     `KafkaError` with the code for the producer where it is refused; the log is then as it was. `transaction_version` is
     that of end markers, `verified_by` what the transaction's coordinator has confirmed, `request_version` Produce's,
-    `checked` what an earlier check of the same batch found out.
+    `checked` what an earlier check of the same batch found out. `TooExpensive`, with nothing changed, if the check takes more
+    than `effort`: it is then done elsewhere (`check_produced`), and its result passed as `valid`.
     """
     if log.write_barrier is not None:
         raise log.write_barrier
     if origin is AppendOrigin.RAFT_LEADER:
         return _append_given(log, data, leader_epoch, origin)
     now_ms = log.clock.now_ms()
+    if valid is not None:
+        return _append_valid(log, valid, leader_epoch, origin, now_ms, transaction_version, verified_by)
     from_client = origin is AppendOrigin.CLIENT
     fast = log.check_fast(data, 0, memoryview(data), leader_epoch, now_ms, from_client, request_version, verified_by, checked)
     if fast.decline:
-        return _validate_and_append(
-            log, data, leader_epoch, origin, now_ms, transaction_version, verified_by, request_version, Decline(fast.decline)
+        valid = validate_produced(
+            data,
+            log.config,
+            now_ms=now_ms,
+            partition=log.name,
+            from_client=from_client,
+            request_version=request_version,
+            decline=Decline(fast.decline),
+            effort=effort,
+            inspection=log.options.inspection,
         )
+        return _append_valid(log, valid, leader_epoch, origin, now_ms, transaction_version, verified_by)
     first_offset = log.write(fast)
     last_offset = log.log_end_offset - 1
     return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, log.log_start_offset, False, False, len(data))
 
 
-def _validate_and_append(
+def check_produced(
+    log: "PartitionLog", data: bytearray | memoryview, request_version: int, effort: Effort
+) -> Callable[[], ValidBatch]:
+    """The check of a client's batch, as a call for another thread: it touches nothing of the log."""
+    return partial(
+        validate_produced,
+        data,
+        log.config,
+        now_ms=log.clock.now_ms(),
+        partition=log.name,
+        request_version=request_version,
+        effort=effort,
+    )
+
+
+def _append_valid(
     log: "PartitionLog",
-    data: bytearray | memoryview,
+    valid: ValidBatch,
     leader_epoch: int,
     origin: AppendOrigin,
     now_ms: int,
     transaction_version: int,
     verified_by: VerificationState | None,
-    request_version: int,
-    decline: Decline,
 ) -> AppendInfo:
-    """The general path: check what the fast path has not checked before its `decline`, and append the batch if it is valid."""
+    """The general path: append a batch that is valid in itself, if its producer's state allows it."""
     config = log.config
-    view, data, max_timestamp, append_time_ms = validate_produced(
-        data,
-        config,
-        now_ms=now_ms,
-        partition=log.name,
-        from_client=origin is AppendOrigin.CLIENT,
-        request_version=request_version,
-        decline=decline,
-        inspection=log.options.inspection,
-    )
+    view, data, max_timestamp, append_time_ms = valid
     first_offset = log.log_end_offset
     last_offset = first_offset + view.last_offset_delta
     producers: ProducerAppend | None = None

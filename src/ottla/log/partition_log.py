@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from ottla.config.topic import LogConfig
-from ottla.env import Clock, Disk
+from ottla.env import Clock, Disk, Steps, run_to_end
 from ottla.errors import (
     KafkaError,
     LogDirectoryFailed,
@@ -47,8 +47,8 @@ from ottla.log.segments.segment import Segment
 from ottla.log.segments.segment_list import Segments
 from ottla.log.segments.time_lookup import TimedOffset
 from ottla.log.segments.txn_index import AbortedTxn
-from ottla.records.inspection import Inspection
 from ottla.records.kernels import BatchLimits, RecordWalk
+from ottla.records.produced.inspection import Inspection
 
 DAY_MS = 86_400_000
 
@@ -233,7 +233,11 @@ class PartitionLog(LogTail):
 
     def offset_for_time(self, timestamp: int) -> TimedOffset | None:
         """The first record whose timestamp is `timestamp` or later; None if there is none."""
-        return read.offset_for_time(self, timestamp)
+        return run_to_end(self.search_by_time(timestamp))
+
+    def search_by_time(self, timestamp: int) -> Steps[TimedOffset | None]:
+        """`offset_for_time` in steps: the search can take long."""
+        return read.search_by_time(self, timestamp)
 
     def earliest_offset(self) -> TimedOffset:
         return read.earliest_offset(self)
@@ -243,7 +247,11 @@ class PartitionLog(LogTail):
 
     def max_timestamp_offset(self) -> TimedOffset | None:
         """The first record with the largest timestamp in the log."""
-        return read.max_timestamp_offset(self)
+        return run_to_end(self.search_max_timestamp())
+
+    def search_max_timestamp(self) -> Steps[TimedOffset | None]:
+        """`max_timestamp_offset` in steps."""
+        return read.search_max_timestamp(self)
 
     # -- watermarks
 

@@ -7,11 +7,11 @@ read_committed consumers. The bound's position in its segment is cached until th
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.env import FileRange
+from ottla.env import FileRange, Steps
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.log.segments.segment import Segment
-from ottla.log.segments.time_lookup import TimedOffset, find_by_time, find_max_timestamp
+from ottla.log.segments.time_lookup import BatchFound, TimedOffset, batch_with_max_timestamp, next_batch, search_batch
 from ottla.log.segments.txn_index import AbortedTxn
 from ottla.records.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
 
@@ -177,16 +177,32 @@ def _collect(log: "PartitionLog", segment: Segment, start_offset: int, upper_off
 # -- offsets by time
 
 
-def offset_for_time(log: "PartitionLog", timestamp: int) -> TimedOffset | None:
-    """See `PartitionLog.offset_for_time`."""
+def search_by_time(log: "PartitionLog", timestamp: int) -> Steps[TimedOffset | None]:
+    """See `PartitionLog.search_by_time`."""
+    offset: int | None = log.log_start_offset
+    while offset is not None:
+        # Segments may have been deleted, compacted or truncated since the last step: they are looked up again by offset.
+        batch, offset = _next_batch(log, timestamp, max(offset, log.log_start_offset))
+        if batch is not None:
+            found = yield from search_batch(batch, timestamp, log.log_start_offset)
+            if found is not None:
+                return found
+        yield None
+    return None
+
+
+def _next_batch(log: "PartitionLog", timestamp: int, offset: int) -> tuple[BatchFound | None, int | None]:
+    """The next batch that may hold a record of that time; the offset to continue from, None at the end of the log."""
     log.check_usable()
     try:
-        for segment in log.segments.all_from(log.log_start_offset):
+        for segment in log.segments.all_from(offset):
             if segment.largest_timestamp >= timestamp:
-                found = find_by_time(segment, timestamp, log.log_start_offset)
-                if found is not None:
-                    return found
-        return None
+                batch, next_offset = next_batch(segment, timestamp, offset)
+                if next_offset is not None:
+                    return batch, next_offset
+                above = log.segments.above(segment.base_offset)
+                return None, None if above is None else above.base_offset
+        return None, None
     except OSError as error:
         raise log.cannot_read(error) from error
 
@@ -204,10 +220,13 @@ def latest_offset(log: "PartitionLog") -> TimedOffset:
     return TimedOffset(NO_TIMESTAMP, log.log_end_offset, NO_LEADER_EPOCH if latest is None else latest)
 
 
-def max_timestamp_offset(log: "PartitionLog") -> TimedOffset | None:
-    """See `PartitionLog.max_timestamp_offset`."""
+def search_max_timestamp(log: "PartitionLog") -> Steps[TimedOffset | None]:
+    """See `PartitionLog.search_max_timestamp`."""
     log.check_usable()
     try:
-        return find_max_timestamp(max(log.segments, key=lambda segment: segment.max_timestamp))
+        batch = batch_with_max_timestamp(max(log.segments, key=lambda segment: segment.max_timestamp))
     except OSError as error:
         raise log.cannot_read(error) from error
+    if batch is None:
+        return None
+    return (yield from search_batch(batch, batch.view.max_timestamp, 0))

@@ -24,9 +24,9 @@ from ottla.records.decline import Decline
 
 if TYPE_CHECKING:
     from ottla.config.topic import LogConfig
-    from ottla.records.inspection import Inspection
     from ottla.records.kernel_columns import RecordWalk
     from ottla.records.kernel_fields import Buffer
+    from ottla.records.produced.inspection import Inspection
 
 _HEADER_SIZE = layout.HEADER_SIZE
 _LOG_OVERHEAD = layout.LOG_OVERHEAD

@@ -39,15 +39,42 @@ cdef class RecordWalk:
     cdef readonly Py_ssize_t header_key_bytes
     cdef readonly Py_ssize_t header_value_bytes
 
+    cdef readonly Py_ssize_t index
+    cdef readonly Py_ssize_t position
+    cdef readonly Py_ssize_t count
+
+    cpdef int walk(
+        self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, long long base_timestamp
+    ) except -1
+
+    cpdef int begin(self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count) except -1
+
     @cython.locals(
         min_timestamp=cython.longlong, max_timestamp=cython.longlong, timestamp=cython.longlong, delta=cython.longlong,
         offset_delta=cython.longlong, displaced=Py_ssize_t, keyless=Py_ssize_t, valueless=Py_ssize_t, key_bytes=Py_ssize_t,
         value_bytes=Py_ssize_t, header_count=Py_ssize_t, header_key_bytes=Py_ssize_t, header_value_bytes=Py_ssize_t,
         position=Py_ssize_t, index=Py_ssize_t, limit=Py_ssize_t, key_size=Py_ssize_t, value_size=Py_ssize_t,
-        header_at=Py_ssize_t, headers=Py_ssize_t, _=Py_ssize_t, raw="const unsigned char*",
+        header_at=Py_ssize_t, headers=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t, raw="const unsigned char*",
     )
-    cpdef int walk(
-        self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, long long base_timestamp
+    cpdef int go_on(
+        self, const unsigned char[::1] data, Py_ssize_t end, Py_ssize_t until_index, long long base_timestamp
+    ) except -1
+
+@cython.final
+cdef class RecordScan:
+    cdef readonly Py_ssize_t index
+    cdef readonly Py_ssize_t position
+    cdef readonly long long timestamp
+    cdef readonly long long offset_delta
+    cdef readonly bint is_keyless
+
+    @cython.locals(
+        timestamp=cython.longlong, delta=cython.longlong, offset_delta=cython.longlong, end=Py_ssize_t, stop=Py_ssize_t,
+        index=Py_ssize_t, limit=Py_ssize_t, key_size=Py_ssize_t, _=Py_ssize_t, raw="const unsigned char*",
+    )
+    cpdef bint find(
+        self, const unsigned char[::1] data, Py_ssize_t count, long long base_timestamp, long long min_timestamp,
+        long long min_offset_delta, Py_ssize_t records_max
     ) except -1
 
 @cython.locals(found=RecordWalk)

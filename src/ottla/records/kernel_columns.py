@@ -91,30 +91,49 @@ class RecordWalk:
     """What a walk over the records of a batch finds, in numbers. One may be used for walk after walk."""
 
     __slots__ = (
+        "count",
         "displaced",
         "header_count",
         "header_key_bytes",
         "header_value_bytes",
+        "index",
         "key_bytes",
         "keyless",
         "max_timestamp",
         "min_timestamp",
+        "position",
         "value_bytes",
         "valueless",
     )
 
     def walk(self, data: Buffer, start: int, end: int, count: int, base_timestamp: int) -> None:
         """Look at the `count` records that must fill `data` from `start` to `end`, or raise `CorruptRecords`."""
+        self.begin(data, start, end, count)
+        self.go_on(data, end, count, base_timestamp)
+
+    def begin(self, data: Buffer, start: int, end: int, count: int) -> None:
+        """Begin a walk over the `count` records that must fill `data` from `start` to `end`."""
         if start < 0 or end < start or end > len(data):
             raise CorruptRecords(f"records from byte {start} to {end} do not lie in {len(data)} bytes")
         if count < 0 or count > (end - start) // _RECORD_SIZE_MIN or (count == 0 and start != end):
             raise CorruptRecords(f"{end - start} bytes of records cannot be the {count} records that the batch says it has")
-        min_timestamp = max_timestamp = -1
-        displaced = keyless = valueless = 0
-        key_bytes = value_bytes = header_count = header_key_bytes = header_value_bytes = 0
+        self.index, self.position, self.count = 0, start, count
+        self.min_timestamp = self.max_timestamp = -1
+        self.displaced = self.keyless = self.valueless = 0
+        self.key_bytes = self.value_bytes = 0
+        self.header_count = self.header_key_bytes = self.header_value_bytes = 0
+
+    def go_on(self, data: Buffer, end: int, until_index: int, base_timestamp: int) -> None:
+        """Walk up to record `until_index`. After the last of `begin`'s records nothing may be left over."""
+        min_timestamp, max_timestamp = self.min_timestamp, self.max_timestamp
+        displaced, keyless, valueless = self.displaced, self.keyless, self.valueless
+        key_bytes, value_bytes = self.key_bytes, self.value_bytes
+        header_count, header_key_bytes, header_value_bytes = self.header_count, self.header_key_bytes, self.header_value_bytes
+        position, count = self.position, self.count
+        if end > len(data) or until_index > count:
+            raise CorruptRecords(f"{until_index} records up to byte {end} are not what the walk was begun with")
         raw = views.raw_of(data)
-        position = start
-        for index in range(count):
+        for index in range(self.index, until_index):
             limit, delta, offset_delta, _, key_size, _, value_size, header_at = _parse_record(raw, position, end)
             if limit < 0:
                 raise _damaged(index, position)
@@ -141,13 +160,49 @@ class RecordWalk:
                 header_key_bytes += key_size
                 header_value_bytes += value_size
             position = limit
-        if position != end:
+        if until_index >= count and position != end:
             raise CorruptRecords(f"{end - position} bytes are left over after the batch's {count} records", position)
+        self.index, self.position = until_index, position
         self.min_timestamp, self.max_timestamp = min_timestamp, max_timestamp
         self.displaced, self.keyless, self.valueless = displaced, keyless, valueless
         self.key_bytes, self.value_bytes = key_bytes, value_bytes
-        self.header_count = header_count
-        self.header_key_bytes, self.header_value_bytes = header_key_bytes, header_value_bytes
+        self.header_count, self.header_key_bytes, self.header_value_bytes = header_count, header_key_bytes, header_value_bytes
+
+
+class RecordScan:
+    """Steps over the records of a batch without making objects of them, to find one by time or to look at each."""
+
+    __slots__ = ("index", "is_keyless", "offset_delta", "position", "timestamp")
+
+    def __init__(self) -> None:
+        self.index, self.position = -1, 0
+        self.timestamp = self.offset_delta = -1
+        self.is_keyless = False
+
+    def find(
+        self, data: Buffer, count: int, base_timestamp: int, min_timestamp: int, min_offset_delta: int, records_max: int
+    ) -> bool:
+        """Step on, over `records_max` of the `count` records in `data` at most, to one at least as late and as high.
+
+        True: the scan's fields tell of it. False: there is none among those looked at. `CorruptRecords` at a damaged one.
+        """
+        raw = views.raw_of(data)
+        end = len(data)
+        stop = self.index + 1 + records_max
+        if stop > count:
+            stop = count
+        for index in range(self.index + 1, stop):
+            limit, delta, offset_delta, _, key_size, _, _, _ = _parse_record(raw, self.position, end)
+            if limit < 0:
+                raise _damaged(index, self.position)
+            timestamp = fields.wrap64(base_timestamp + delta)
+            self.index = index
+            self.position = limit
+            if timestamp >= min_timestamp and offset_delta >= min_offset_delta:
+                self.timestamp, self.offset_delta = timestamp, offset_delta
+                self.is_keyless = key_size < 0
+                return True
+        return False
 
 
 def walk_records(

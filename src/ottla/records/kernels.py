@@ -57,7 +57,7 @@ if TYPE_CHECKING or not PURE_ASKED:
         record_size_max,
     )
     from ottla.records.kernel_batch import BatchLimits, CheckedBatch
-    from ottla.records.kernel_columns import ColumnReader, ColumnWriter, RecordWalk, new_buffers, walk_records
+    from ottla.records.kernel_columns import ColumnReader, ColumnWriter, RecordScan, RecordWalk, new_buffers, walk_records
     from ottla.records.kernel_consume import ConsumerRecord, Deserializer, RecordDecoder
     from ottla.records.kernel_frames import plain_bytes_max
     from ottla.records.kernel_many import (
@@ -75,7 +75,7 @@ else:
     encode_records, encode_rows = _kernel.encode_records, _kernel.encode_rows
     _columns = load_variant("kernel_columns", pure=True)
     ColumnReader, ColumnWriter, walk_records = _columns.ColumnReader, _columns.ColumnWriter, _columns.walk_records
-    RecordWalk, new_buffers = _columns.RecordWalk, _columns.new_buffers
+    RecordScan, RecordWalk, new_buffers = _columns.RecordScan, _columns.RecordWalk, _columns.new_buffers
     _batch = load_variant("kernel_batch", pure=True)
     BatchLimits, CheckedBatch = _batch.BatchLimits, _batch.CheckedBatch
     plain_bytes_max = load_variant("kernel_frames", pure=True).plain_bytes_max
@@ -113,6 +113,7 @@ __all__ = [
     "RecordColumns",
     "RecordDecoder",
     "RecordIterator",
+    "RecordScan",
     "RecordWalk",
     "Row",
     "TopicBatches",

@@ -68,6 +68,10 @@ class VirtualLoop(base_events.BaseEventLoop):
     def time(self) -> float:
         return self._now_s
 
+    def spend(self, seconds: float) -> None:
+        """Let time pass within a callback, as work that takes long does."""
+        self._now_s += seconds
+
     def run(self, work: Coroutine[Any, Any, T], *, close_dead: bool = False) -> T:
         """Run `work` to its end, then cancel the remaining tasks and close the loop.
 

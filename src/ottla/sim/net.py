@@ -192,6 +192,9 @@ class SimHost:
         await asyncio.sleep(network.delay_s())
         return near
 
+    async def canonical_names(self, host: str) -> list[str]:
+        return [host]
+
 
 class SimListener:
     """`Listener` of one host."""

@@ -20,7 +20,7 @@ from ottla.env.real.helpers import ProcessHelpers
 from ottla.env.real.loop_watch import RealLoopWatch
 from ottla.env.real.net import RealNetwork
 from ottla.env.real.randomness import RealRandomness
-from ottla.env.real.workers import ThreadWorkers
+from ottla.env.real.workers import ThreadWorkers, compute_workers
 
 
 class LockedDisk(RealDisk):
@@ -76,11 +76,12 @@ class UnsyncedDisk(LockedDisk):
 @contextmanager
 def killable_world(*, is_synced: bool) -> Iterator[World]:
     """A world whose threads and locks end with the block, also after an exception."""
-    workers, watch = ThreadWorkers(), RealLoopWatch()
+    workers, compute, watch = ThreadWorkers(), compute_workers(), RealLoopWatch()
     disk = LockedDisk(workers) if is_synced else UnsyncedDisk(workers)
     try:
-        yield World(disk, RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers(), None, watch)
+        yield World(disk, RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers(), None, watch, compute)
     finally:
         watch.stop()
+        compute.close()
         workers.close()
         disk.release()

@@ -61,6 +61,8 @@ def settings(**changes: Any) -> SimpleNamespace:
         "isolation_level": "read_uncommitted",
         "client_rack": "",
         "metadata_max_age_ms": 300_000,
+        "metadata_recovery_rebootstrap_trigger_ms": 300_000,
+        "metadata_recovery_strategy": "rebootstrap",
         "request_timeout_ms": 30_000,
         "retry_backoff_ms": 100,
         "retry_backoff_max_ms": 1_000,

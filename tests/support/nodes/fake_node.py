@@ -139,6 +139,8 @@ class FakeNetwork:
     def __init__(self, nodes: Mapping[tuple[str, int], FakeNode | OSError], piece_bytes: int = 1 << 30) -> None:
         self.nodes = dict(nodes)
         self.piece_bytes = piece_bytes
+        self.canonical: dict[str, list[str]] = {}
+        """The canonical names of hosts that have others than their own."""
 
     def check_tls(self, options: TlsOptions) -> None:
         raise AssertionError("a network in memory has no TLS")
@@ -158,6 +160,9 @@ class FakeNetwork:
             raise node
         node.connections += 1
         return FakeStream(node, owner, (host, port), self.piece_bytes)
+
+    async def canonical_names(self, host: str) -> list[str]:
+        return self.canonical.get(host, [host])
 
     async def listen(self, host: str, port: int, accept: Accept, options: SocketOptions = DEFAULT_OPTIONS) -> Listener:
         raise NotImplementedError("a client's network: it cannot listen")

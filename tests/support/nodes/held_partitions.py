@@ -18,6 +18,7 @@ from tests.support.logs.log_directories import uuids
 
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.handlers.data import fetch, produce
+from ottla.broker.lane import Lane
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.partitions.partitions import Partitions
@@ -127,6 +128,7 @@ class HeldPartitions:
             directories=self.directories,
             partitions=self.partitions,
             fetch_sessions=self.sessions,
+            lane=Lane(),
         )
 
     async def restart(

@@ -28,6 +28,7 @@ from ottla.env.net import DEFAULT_OPTIONS, SocketOptions
 from ottla.errors import BrokenInvariant, DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.image.image import MetadataImage
+from ottla.sim.loop import VirtualLoop
 from ottla.wire.apis import ApiKey
 from ottla.wire.base import Message
 from ottla.wire.codec import decode_all
@@ -66,6 +67,8 @@ class EchoServer:
         )
         self.asked: list[str] = []
         self.parked: dict[str, Waiting] = {}
+        self.seconds_per_request = 0.0
+        """How long a handler takes, in virtual time."""
         self.metadata = MetadataResponse()
         self.dispatcher = Dispatcher(cast(Services, services), self._load)
         world = cast(World, SimpleNamespace(network=network))
@@ -98,6 +101,8 @@ class EchoServer:
 
     def _do(self, name: str, answer: Message | None) -> Handled:
         self.asked.append(name[:50])
+        if self.seconds_per_request:
+            cast(VirtualLoop, asyncio.get_running_loop()).spend(self.seconds_per_request)
         match name.partition(" "):
             case "park", _, key:
                 while key in self.parked:

@@ -72,6 +72,8 @@ class ClientSettings:
     exclude_internal_topics: bool = True
     group_remote_assignor: str | None = None
     metadata_max_age_ms: int = 5_000
+    metadata_recovery_rebootstrap_trigger_ms: int = 300_000
+    metadata_recovery_strategy: str = "rebootstrap"
 
 
 class Connection:

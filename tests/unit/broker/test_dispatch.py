@@ -59,6 +59,44 @@ def test_a_request_is_answered_and_counted() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("mechanism", ["plain", "refuse", "raise", "close"])
+def test_large_requests_are_parsed_off_the_loop_and_answered_as_others(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "PARSED_ON_LOOP_BYTES", 100)
+
+    async def test(server: EchoServer, info: ConnectionInfo) -> None:
+        large = shake(mechanism + " " * 100, 78)
+        parked = server.dispatcher.dispatch(info, bytearray(large[4:]))
+        assert isinstance(parked, Parked)
+        assert server.asked == []
+        while not parked.is_ready:
+            await asyncio.sleep(0)
+        assert len(server.asked) == 1
+        if mechanism == "close":
+            assert parked.fault is not None
+        else:
+            assert parked.parts is not None
+            number, response = reply_to_shake(b"".join(parked.parts)[4:])  # type: ignore[arg-type]
+            assert number == 78
+            assert bool(response.error_code) == (mechanism != "plain")
+
+    run(test)
+
+
+def test_large_frame_that_is_no_request_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "PARSED_ON_LOOP_BYTES", 100)
+
+    async def test(server: EchoServer, info: ConnectionInfo) -> None:
+        parked = server.dispatcher.dispatch(info, bytearray(shake("x" * 200, 78)[4:-10]))
+        assert isinstance(parked, Parked)
+        while not parked.is_ready:
+            await asyncio.sleep(0)
+        assert parked.fault is not None
+        with pytest.raises(CloseConnection):
+            server.dispatcher.dispatch(info, bytearray(b"\x7f\xff" * 100))
+
+    run(test)
+
+
 @pytest.mark.parametrize("where", ["load", "parse"])
 def test_failed_import_closes_the_connection_and_is_tried_again(
     where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -4,17 +4,19 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
-from tests.support.nodes.fake_node import FakeNetwork, FakeNode
+from tests.support.nodes.fake_node import FakeNetwork, FakeNode, FakeStream
 
-from ottla.client.connections import BOOTSTRAP_ID, ConnectionPool
+from ottla.client.connections import BOOTSTRAP_ID, CANONICAL, ConnectionPool
 from ottla.client.world import ClientWorld
 from ottla.client_core.machine import ANY_NODE, CONTROLLER, Channel
 from ottla.client_core.metadata import Metadata, Node
+from ottla.env.net import DEFAULT_OPTIONS, SocketOptions, StreamOwner
 from ottla.env.real.clock import RealClock
 from ottla.env.real.threads import RealThreads
+from ottla.env.tls import TlsOptions
 from ottla.link import ConnectFailed, LinkOptions
 from ottla.sim.randomness import SeededRandomness
 
@@ -33,6 +35,8 @@ class Settings:
     socket_connection_setup_timeout_ms: int = 2_000
     socket_connection_setup_timeout_max_ms: int = 4_000
     metadata_recovery_strategy: str = "rebootstrap"
+    metadata_recovery_rebootstrap_trigger_ms: int = 300_000
+    client_dns_lookup: str = "use_all_dns_ips"
 
 
 class Place:
@@ -125,6 +129,92 @@ def test_bootstrap_addresses_return_when_no_known_node_can_be_reached(strategy: 
         return place.pool.resolve(ANY_NODE)
 
     assert run(script, {BOOTSTRAP: FakeNode({})}, Settings(metadata_recovery_strategy=strategy)) == expected
+
+
+def test_a_rebootstrap_closes_connections_and_ends_attempts() -> None:
+    class Hanging(FakeNetwork):
+        async def connect(self, host: str, *arguments: Any, **options: Any) -> FakeStream:
+            if host == "hangs":
+                await asyncio.Event().wait()
+            return await super().connect(host, *arguments, **options)
+
+    async def script(place: Place) -> None:
+        place.pool._world = place.pool._world._replace(network=Hanging(place.network.nodes))
+        place.metadata.nodes = {1: Node(1, "one", 9092), 2: Node(2, "hangs", 9092)}
+        links = [await place.pool.link(node_id) for node_id in (BOOTSTRAP_ID, 1)]
+        waiting = asyncio.create_task(place.pool.link(2))
+        await asyncio.sleep(0)
+        place.metadata.nodes = {}
+        place.pool.rebootstrap("a test")
+        assert all(link.is_over for link in links)
+        with pytest.raises(ConnectFailed, match="starts again from its bootstrap servers"):
+            await asyncio.wait_for(waiting, 30)
+        assert not place.pool.is_open(BOOTSTRAP_ID)
+        assert await place.pool.link(place.pool.resolve(ANY_NODE)) is not links[0]
+
+    run(script, {BOOTSTRAP: FakeNode({}), ("one", 9092): FakeNode({})})
+
+
+def test_a_cancelled_caller_stays_cancelled_during_a_rebootstrap() -> None:
+    async def script(place: Place) -> None:
+        waiting = asyncio.create_task(place.pool.link(BOOTSTRAP_ID))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        place.pool.rebootstrap("a test")
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    run(script, {BOOTSTRAP: FakeNode({})})
+
+
+def test_each_attempt_begins_with_another_address_of_the_host() -> None:
+    firsts: list[int] = []
+
+    class Watched(FakeNetwork):
+        async def connect(
+            self,
+            host: str,
+            port: int,
+            owner: StreamOwner,
+            options: SocketOptions = DEFAULT_OPTIONS,
+            tls: TlsOptions | None = None,
+        ) -> FakeStream:
+            firsts.append(options.first_address)
+            return await super().connect(host, port, owner, options, tls)
+
+    async def script(place: Place) -> None:
+        place.pool._world = place.pool._world._replace(network=Watched({}))
+        for _ in range(3):
+            with pytest.raises(ConnectFailed):
+                await place.pool.link(BOOTSTRAP_ID)
+
+    run(script, {})
+    assert firsts == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("lookup", "connected"), [("use_all_dns_ips", "first"), (CANONICAL, "two.example")])
+def test_bootstrap_servers_are_connected_to_by_their_canonical_names_if_so_set(lookup: str, connected: str) -> None:
+    nodes = {BOOTSTRAP: FakeNode({}), ("two.example", 9092): FakeNode({}), ("broker", 9092): FakeNode({})}
+
+    async def script(place: Place) -> None:
+        place.network.canonical = {"first": ["one.example", "two.example"], "broker": ["other.example"]}
+        place.metadata.nodes = {1: Node(1, "broker", 9092)}
+        assert (await place.pool.link(BOOTSTRAP_ID)).host == connected
+        assert (await place.pool.link(1)).host == "broker", "only bootstrap servers"
+
+    run(script, nodes, Settings(client_dns_lookup=lookup))
+
+
+def test_a_bootstrap_server_without_canonical_names_is_connected_to_as_given() -> None:
+    class Unknown(FakeNetwork):
+        async def canonical_names(self, host: str) -> list[str]:
+            raise OSError("no such name")
+
+    async def script(place: Place) -> None:
+        place.pool._world = place.pool._world._replace(network=Unknown(place.network.nodes))
+        assert (await place.pool.link(BOOTSTRAP_ID)).host == "first"
+
+    run(script, {BOOTSTRAP: FakeNode({})}, Settings(client_dns_lookup=CANONICAL))
 
 
 def test_an_open_connection_is_preferred_to_a_new_one() -> None:

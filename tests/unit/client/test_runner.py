@@ -10,7 +10,7 @@ from tests.unit.client.test_connections import BOOTSTRAP, Place, Settings
 
 from ottla.client.connections import BOOTSTRAP_ID
 from ottla.client.runner import Runner
-from ottla.client_core.machine import Channel, Connect, Request
+from ottla.client_core.machine import Channel, Connect, Rebootstrap, Request
 from ottla.env.real.clock import RealClock
 from ottla.errors import KafkaError, NetworkError, UnsupportedVersionError
 from ottla.wire.base import Message
@@ -103,6 +103,27 @@ def test_a_lost_connection_fails_the_request_once() -> None:
     assert isinstance(error, NetworkError)
     assert error.is_retriable
     assert not error.is_unsent
+
+
+def test_a_rebootstrap_fails_what_is_in_flight_and_is_answered() -> None:
+    machine = Scripted(Request(MetadataRequest(topics=[])))
+
+    def asked(request: MetadataRequest, version: int) -> None:
+        machine.unsent.append(Rebootstrap("a test"))
+
+    async def rebootstrap(runner: Runner) -> None:
+        runner.wake()
+        while not (machine.failures and machine.answers):
+            await asyncio.sleep(0.001)
+
+    def is_asked() -> bool:
+        return any(isinstance(each, Rebootstrap) for each in machine.unsent)
+
+    node = drive({MetadataRequest: asked}, machine, is_asked, also=rebootstrap)
+    (error,) = machine.failures
+    assert isinstance(error, NetworkError)
+    assert machine.answers == [(None, 0)]
+    assert node.connections == 1
 
 
 def test_a_lost_broker_is_logged_once_until_it_answers(caplog: pytest.LogCaptureFixture) -> None:

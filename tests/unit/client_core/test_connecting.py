@@ -11,7 +11,13 @@ from ottla.client_core.metadata import Metadata
 from ottla.errors import NetworkError
 from ottla.wire.messages.metadata import MetadataResponse, MetadataResponseBroker
 
-SETTINGS = SimpleNamespace(metadata_max_age_ms=300_000, retry_backoff_ms=100, retry_backoff_max_ms=1_000)
+SETTINGS = SimpleNamespace(
+    metadata_max_age_ms=300_000,
+    metadata_recovery_rebootstrap_trigger_ms=300_000,
+    metadata_recovery_strategy="rebootstrap",
+    retry_backoff_ms=100,
+    retry_backoff_max_ms=1_000,
+)
 REFRESH_MS = 1_000
 
 

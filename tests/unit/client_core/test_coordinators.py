@@ -13,7 +13,13 @@ from ottla.errors import NetworkError, SaslAuthenticationError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 
-SETTINGS = SimpleNamespace(metadata_max_age_ms=300_000, retry_backoff_ms=100, retry_backoff_max_ms=1_000)
+SETTINGS = SimpleNamespace(
+    metadata_max_age_ms=300_000,
+    metadata_recovery_rebootstrap_trigger_ms=300_000,
+    metadata_recovery_strategy="rebootstrap",
+    retry_backoff_ms=100,
+    retry_backoff_max_ms=1_000,
+)
 
 
 def finder() -> CoordinatorFinder:

@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client_core.machine import ANY_NODE, Request
+from ottla.client_core.machine import ANY_NODE, Rebootstrap, Request
 from ottla.client_core.metadata import Metadata, Node
-from ottla.errors import NetworkError
+from ottla.errors import NetworkError, RebootstrapRequiredError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.wire.messages.metadata import (
@@ -18,12 +18,19 @@ from ottla.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 
-SETTINGS = SimpleNamespace(metadata_max_age_ms=300_000, retry_backoff_ms=100, retry_backoff_max_ms=1_000)
+SETTINGS = SimpleNamespace(
+    metadata_max_age_ms=300_000,
+    metadata_recovery_rebootstrap_trigger_ms=300_000,
+    metadata_recovery_strategy="rebootstrap",
+    retry_backoff_ms=100,
+    retry_backoff_max_ms=1_000,
+)
 ORDERS, OTHER = Uuid(b"o" * 16), Uuid(b"x" * 16)
 
 
-def metadata(**options: Any) -> Metadata:
-    return Metadata(SETTINGS, lambda limit: limit // 2, **options)
+def metadata(strategy: str = "rebootstrap", **options: Any) -> Metadata:
+    settings = SimpleNamespace(**{**vars(SETTINGS), "metadata_recovery_strategy": strategy})
+    return Metadata(settings, lambda limit: limit // 2, **options)
 
 
 def partition(index: int, leader: int = 1, epoch: int = 5, error: int = 0) -> MetadataResponsePartition:
@@ -68,7 +75,7 @@ def test_one_request_is_in_flight_at_most() -> None:
     ask(machine, 0)
     machine.refresh("a test")
     assert machine.step(10_000) == []
-    assert machine.next_deadline_ms() is None
+    assert machine.next_deadline_ms() == 300_001, "when it has waited too long for this one"
 
 
 def test_a_new_topic_is_asked_for_at_once_and_alone() -> None:
@@ -284,10 +291,82 @@ def test_an_error_code_of_the_whole_answer_is_retried() -> None:
     machine = metadata()
     request = ask(machine, 0)
     failed = response()
-    failed.error_code = ErrorCode.REBOOTSTRAP_REQUIRED
+    failed.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     machine.answered(request, failed, 13, 0)
     assert machine.failure is not None
     assert machine.next_deadline_ms() == 100
+
+
+def refuse(machine: Metadata, now_ms: int) -> None:
+    refusal = response()
+    refusal.error_code = ErrorCode.REBOOTSTRAP_REQUIRED
+    machine.answered(ask(machine, now_ms), refusal, 13, now_ms)
+
+
+def known_cluster(strategy: str = "rebootstrap") -> Metadata:
+    machine = metadata(strategy)
+    machine.want(["orders"])
+    answer(machine, 0, topic("orders", partition(0)))
+    machine.refresh("a test")
+    return machine
+
+
+def test_all_nodes_are_forgotten_when_the_cluster_requires_a_rebootstrap() -> None:
+    machine = known_cluster()
+    refuse(machine, 1_000)
+    assert isinstance(machine.failure, NetworkError), "calls that wait go on waiting"
+    assert machine.next_deadline_ms() == 0
+    (order,) = machine.step(1_000)
+    assert isinstance(order, Rebootstrap)
+    assert "REBOOTSTRAP_REQUIRED" in order.reason
+    machine.answered(order, None, 0, 1_000)
+    assert machine.nodes == {}
+    assert machine.leader("orders", 0) is None
+    assert machine.step(1_050) == [], "a cluster that always refuses is not asked without end"
+    answer(machine, 1_100, topic("orders", partition(0, leader=3, epoch=6)), nodes=(3,))
+    assert machine.leader("orders", 0) == (3, 6)
+    assert machine.failure is None
+
+
+def test_a_required_rebootstrap_is_an_error_with_strategy_none() -> None:
+    machine = known_cluster("none")
+    refuse(machine, 1_000)
+    assert isinstance(machine.failure, RebootstrapRequiredError)
+    assert list(machine.nodes) == [1, 2]
+    assert machine.next_deadline_ms() == 1_100
+    answer(machine, 1_100, topic("orders", partition(0)))
+    assert machine.failure is None
+
+
+def test_a_rebootstrap_is_due_when_no_metadata_came_for_the_trigger_time() -> None:
+    machine = known_cluster()
+    request = ask(machine, 1_000)
+    machine.failed(request, NetworkError("lost"), 250_000)
+    hanging = ask(machine, 250_100)
+    assert machine.next_deadline_ms() == 301_001, "counted from the first request"
+    assert machine.step(301_000) == []
+    (order,) = machine.step(301_001)
+    assert isinstance(order, Rebootstrap)
+    assert "metadata.recovery.rebootstrap.trigger.ms" in order.reason
+    assert machine.nodes == {}
+    machine.failed(hanging, NetworkError("closed on this side"), 301_001)
+    ask(machine, 301_301)
+    assert machine.next_deadline_ms() == 601_002, "the time starts over"
+
+
+def test_the_trigger_time_starts_over_with_each_success() -> None:
+    machine = known_cluster()
+    answer(machine, 1_000, topic("orders", partition(0)))
+    machine.refresh("a test")
+    ask(machine, 300_900)
+    assert machine.next_deadline_ms() == 600_901
+
+
+def test_no_rebootstrap_is_due_with_strategy_none() -> None:
+    machine = known_cluster("none")
+    ask(machine, 1_000)
+    assert machine.next_deadline_ms() is None
+    assert machine.step(10_000_000) == []
 
 
 @given(st.lists(st.tuples(st.sampled_from([ORDERS, OTHER]), st.integers(0, 20), st.integers(1, 2), st.booleans()), max_size=30))

@@ -74,6 +74,61 @@ def test_names_are_resolved() -> None:
     asyncio.run(check())
 
 
+NAMES = {"cluster": ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"], "one.example": ["127.0.0.2", "127.0.0.3"]}
+REVERSED = {"127.0.0.2": "one.example", "127.0.0.3": "one.example", "127.0.0.4": "one.example"}
+
+
+@pytest.fixture
+def resolver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resolver that knows `NAMES` and `REVERSED` only."""
+
+    def getaddrinfo(host: str, port: int, *_: object, **__: object) -> list[tuple[object, ...]]:
+        if host not in NAMES:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in NAMES[host]]
+
+    def getnameinfo(address: tuple[str, int], flags: int) -> tuple[str, str]:
+        assert flags & socket.NI_NAMEREQD
+        if address[0] not in REVERSED:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return REVERSED[address[0]], "0"
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket, "getnameinfo", getnameinfo)
+
+
+@pytest.mark.usefixtures("resolver")
+@pytest.mark.parametrize(
+    ("first", "reached"), [(0, "127.0.0.3"), (1, "127.0.0.3"), (2, "127.0.0.5"), (3, "127.0.0.5"), (4, "127.0.0.3")]
+)
+def test_every_address_of_a_name_is_tried_from_the_given_one_on(first: int, reached: str) -> None:
+    async def check() -> None:
+        acceptor, network = Acceptor(), RealNetwork()
+        listener = await network.listen("127.0.0.3", 0, acceptor)
+        port = listener.address[1]
+        other = await network.listen("127.0.0.5", port, acceptor)
+        client = await network.connect("cluster", port, Recorder(), SocketOptions(first_address=first))
+        assert client.peer == (reached, port)
+        for each in (client, listener, other):
+            each.close()
+
+    asyncio.run(check())
+
+
+@pytest.mark.usefixtures("resolver")
+def test_canonical_names_of_a_host() -> None:
+    async def check() -> None:
+        names = RealNetwork().canonical_names
+        assert await names("cluster") == ["one.example", "127.0.0.4", "127.0.0.5"], (
+            "an address has no name that leads elsewhere"
+        )
+        assert await names("127.0.0.2") == ["one.example"]
+        with pytest.raises(OSError, match="not known"):
+            await names("elsewhere")
+
+    asyncio.run(check())
+
+
 def test_socket_options_reach_the_sockets() -> None:
     async def check() -> None:
         acceptor = Acceptor()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.env import HelperDied
+from ottla.env import HelperDied, OffLoop, Reserve, Steps, run_to_end
 from ottla.env.real import ProcessHelpers, ThreadWorkers
 from ottla.errors import OttlaError
 
@@ -152,3 +152,29 @@ def test_no_more_children_at_a_time_than_allowed(job_module: str, tmp_path: Path
         return [result["pid"] for result in results]
 
     assert len(set(asyncio.run(main()))) == 3
+
+
+def test_steps_run_to_their_end_in_place() -> None:
+    seen: list[object] = []
+
+    def steps() -> Steps[str]:
+        yield None
+        yield Reserve(1 << 40)
+        seen.append((yield OffLoop(lambda: 7, 1)))
+        try:
+            yield OffLoop(lambda: 1 // 0, 1)
+        except ZeroDivisionError:
+            seen.append("caught")
+        return "end"
+
+    assert run_to_end(steps()) == "end"
+    assert seen == [7, "caught"]
+
+
+def test_steps_that_fail_raise_where_they_are_run() -> None:
+    def steps() -> Steps[None]:
+        yield None
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        run_to_end(steps())

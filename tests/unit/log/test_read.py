@@ -1,15 +1,20 @@
 """Reading: ranges, bounds, offsets by time, aborted transactions."""
 
+import asyncio
+from random import Random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.logs.batches import T0, records_of
+from tests.support.logs.batches import T0, make_batch, records_of
 from tests.support.logs.partition_logs import SMALL, LogOnDisk
 
-from ottla.env import OpenMode
+from ottla.env import OpenMode, run_to_end
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.log.read import Isolation
+from ottla.records.compression import Codec
+from ottla.records.patch import set_max_timestamp
 
 
 def filled(batches: int = 30) -> LogOnDisk:
@@ -112,6 +117,51 @@ def test_time_lookup_begins_at_the_log_start() -> None:
     assert found.offset == 31
     assert env.log.earliest_offset() == (-1, 31, 0)
     assert env.log.latest_offset() == (-1, 60, 0)
+
+
+def lying_log(batches: int = 30) -> LogOnDisk:
+    """A log whose headers claim later timestamps than any record has."""
+    env = LogOnDisk(SMALL)
+    for number in range(batches):
+        batch = make_batch(Random(number).randbytes(200), codec=Codec.ZSTD, base_offset=number, leader_epoch=0)
+        set_max_timestamp(batch, 0, T0 + 1000)
+        env.log.append_as_follower(batch, 0)  # a leader corrects the header of a batch that it inspects
+    assert len(env.log.segments) > 2
+    return env
+
+
+def test_a_search_by_time_walks_batches_whose_headers_lie() -> None:
+    env = lying_log()
+    assert env.log.offset_for_time(T0 + 500) is None
+    env.append(b"late", timestamp=T0 + 600)
+    found = env.log.offset_for_time(T0 + 500)
+    assert found is not None
+    assert (found.offset, found.timestamp) == (30, T0 + 600)
+
+
+def test_a_search_by_time_goes_on_when_its_segments_are_deleted() -> None:
+    env = lying_log()
+    steps = env.log.search_by_time(T0 + 500)
+    for _ in range(3):
+        next(steps)
+    env.log.update_high_watermark(30)
+    env.log.delete_records(25)
+    old = [segment for segment in env.log.segments if segment.base_offset < 20][:-1]
+    assert asyncio.run(env.log.delete_segments(old)) == len(old)
+    env.append(b"late", timestamp=T0 + 600)
+    found = run_to_end(steps)
+    assert found is not None
+    assert found.offset == 30
+
+
+def test_a_search_by_time_ends_when_the_log_is_truncated() -> None:
+    env = lying_log()
+    env.append(b"late", timestamp=T0 + 600)
+    steps = env.log.search_by_time(T0 + 500)
+    for _ in range(3):
+        next(steps)
+    asyncio.run(env.log.truncate_to(5))
+    assert run_to_end(steps) is None
 
 
 def test_a_failing_read_takes_the_log_offline() -> None:

@@ -9,12 +9,12 @@ from tests.unit.records.test_kernel_batch import NOW, batches, checked, configs,
 
 from ottla.config.topic import LogConfig
 from ottla.errors import KafkaError
-from ottla.records import validate
 from ottla.records.builder import build_batch
 from ottla.records.compression import Codec
 from ottla.records.decline import Decline
 from ottla.records.kernels import Record
 from ottla.records.layout import CRC_AT
+from ottla.records.produced import validate
 
 
 def outcome(batch: bytearray, config: LogConfig, from_client: bool, version: int, decline: Decline) -> Any:

@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.config.topic import LogConfig
-from ottla.records import validate
 from ottla.records.builder import build_batch
 from ottla.records.checksum import crc32c
 from ottla.records.compression import Codec
 from ottla.records.decline import Decline
-from ottla.records.inspection import Inspection
 from ottla.records.kernels import Record
 from ottla.records.layout import CRC_AT, CRC_START
+from ottla.records.produced import validate
+from ottla.records.produced.inspection import Inspection
 
 NOW = 1_700_000_000_000
 

@@ -9,8 +9,8 @@ from ottla.records import layout
 from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch
 from ottla.records.decline import Decline
-from ottla.records.inspection import Inspection
 from ottla.records.kernels import Record
+from ottla.records.produced.inspection import Inspection
 
 FIELDS = [
     "base_offset",

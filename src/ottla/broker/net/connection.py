@@ -6,7 +6,11 @@ requests are answered at once, so the queues here are empty most of the time.
 
 Three bounds limit the memory of one connection. While a complete request waits for its turn, nothing more is received. While
 more than `UNSENT_BYTES_MAX` of replies are unsent, nothing more is handled. Large frames ask `RequestMemory` before they grow.
-A connection handles at most `REQUESTS_PER_TURN` requests in a row, then lets others run. One event loop, plain calls.
+
+Connections share the loop by time, not by the number of requests. Requests that have come together are handled for
+`TURN_S`; what is left then waits in the node's lane (`broker/lane.py`), where connections get one slice after the other. A
+connection that has needed the lane goes there at once with its next requests, until they take less than a turn.
+One event loop, plain calls.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from collections import deque
 from collections.abc import Callable
 
 from ottla.broker.dispatch import Dispatcher, Parked
+from ottla.broker.lane import FIRST_SLICE_S, SLICE_S
 from ottla.broker.net.memory import RequestMemory
 from ottla.broker.request import CloseConnection, ConnectionInfo
 from ottla.env import Sendable, Stream
@@ -29,7 +34,8 @@ PARKED_MAX = 16
 UNSENT_BYTES_MAX = 256 * 1024
 """With more than this unsent, no further request of the connection is handled until all of it is sent."""
 
-REQUESTS_PER_TURN = 32
+TURN_S = FIRST_SLICE_S
+"""How long a connection handles requests in a row, when it does not come from the lane."""
 
 SMALL_REPLY_BYTES = 4096
 """Replies up to this size leave in one send, if their requests came together."""
@@ -44,6 +50,8 @@ class Connection:
         "_dispatcher",
         "_frames",
         "_is_closing",
+        "_is_costly",
+        "_is_in_lane",
         "_is_leaving",
         "_is_paused",
         "_is_pumping",
@@ -81,6 +89,8 @@ class Connection:
         self._replies: deque[Parked | list[Part]] = deque()  # begins with a parked request
         self._is_paused = False
         self._is_pumping = False
+        self._is_in_lane = False
+        self._is_costly = False
         self._is_leaving = False
         self._is_closing = False
         self.is_active = True
@@ -110,7 +120,10 @@ class Connection:
             self._follow_large_frame(reserved_before)
         if frames:
             self._frames.extend(frames)
-            if len(self._frames) == 1 and not self._replies and not self.stream.unsent_bytes:
+            if self._is_costly:
+                self._wait_for_slice()
+                self._pause_or_resume()
+            elif len(self._frames) == 1 and not self._replies and not self.stream.unsent_bytes:
                 self._answer_only_one()
             else:
                 self._pump()
@@ -136,7 +149,7 @@ class Connection:
 
     # Handling
 
-    def _pump(self) -> None:
+    def _pump(self, seconds: float = TURN_S) -> None:
         """Handle the requests that may be handled, send the replies that are ready, then pause or resume receiving."""
         if self._is_pumping or self._is_closing:
             return
@@ -144,12 +157,8 @@ class Connection:
         out: list[Sendable] = []
         try:
             out = self._collect_replies(out)
-            for _ in range(REQUESTS_PER_TURN):
-                if not self._frames or not self._may_handle(self._frames[0]):
-                    break
-                out = self._handle(out)
-            else:
-                self._loop.call_soon(self._pump)
+            if self._frames and not self._is_in_lane:
+                out = self._handle_for(seconds, out)
         except CloseConnection:
             self._is_pumping = False
             if out:
@@ -159,15 +168,43 @@ class Connection:
         self._is_pumping = False
         if out:
             self.stream.send(out)
+        self._pause_or_resume()
+        if self._is_leaving and not self._frames and not self._replies:
+            self._is_closing = True
+            self.stream.close_when_sent()
+
+    def _handle_for(self, seconds: float, out: list[Sendable]) -> list[Sendable]:
+        """Handle requests for that long, then wait in the lane with the rest."""
+        now_s = self._loop.time
+        until_s = now_s() + seconds
+        while self._frames and self._may_handle(self._frames[0]):
+            out = self._handle(out)
+            if now_s() >= until_s:
+                self._is_costly = True
+                if self._frames:
+                    self._wait_for_slice()
+                break
+        return out
+
+    def _wait_for_slice(self) -> None:
+        if not self._is_in_lane:
+            self._is_in_lane = True
+            self._dispatcher.lane.put(self.info.id, self._take_slice)
+
+    def _take_slice(self) -> None:
+        """It is this connection's turn in the lane."""
+        self._is_in_lane = False
+        begun_s = self._loop.time()
+        self._pump(SLICE_S)
+        self._is_costly = self._is_in_lane or self._loop.time() - begun_s >= TURN_S
+
+    def _pause_or_resume(self) -> None:
         if self._frames or self._splitter.is_starved:
             self._is_paused = True
             self.stream.pause()
         elif self._is_paused and not self._is_leaving:
             self._is_paused = False
             self.stream.resume()
-        if self._is_leaving and not self._frames and not self._replies:
-            self._is_closing = True
-            self.stream.close_when_sent()
 
     def _may_handle(self, frame: bytearray) -> bool:
         if self.stream.unsent_bytes > UNSENT_BYTES_MAX:

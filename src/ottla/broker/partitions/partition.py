@@ -13,21 +13,24 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 from ottla.broker.partitions.kernels import PartitionTail
+from ottla.env import OffLoop, Steps
 from ottla.errors import BrokenInvariant, CorruptFile, KafkaError, LogDirectoryFailed, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
 from ottla.ids import INTERNAL_TOPICS, TopicPartition, Uuid
-from ottla.log.append import AppendInfo
+from ottla.log.append import AppendInfo, check_produced
 from ottla.log.origin import AppendOrigin
 from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation, ReadInfo
 from ottla.metadata.image.topics import NO_LEADER, PartitionState
-from ottla.records.validate import ZSTD_REQUEST_VERSION_MIN
+from ottla.records.effort import FULL, SMALL_BYTES, UNLIMITED, Effort, TooExpensive
+from ottla.records.produced.validate import ZSTD_REQUEST_VERSION_MIN
 
 if TYPE_CHECKING:
     from ottla.broker.purgatory.delayed_fetch import DelayedFetch
     from ottla.log.producers.verification import VerificationState
     from ottla.records.kernels import CheckedBatch
+    from ottla.records.produced.validate import ValidBatch
 
 ALL_IN_SYNC = -1
 """acks=all, as the protocol writes it."""
@@ -212,11 +215,14 @@ class Partition(PartitionTail):
         verified_by: VerificationState | None = None,
         transaction_version: int = 0,
         checked: CheckedBatch | None = None,
+        effort: Effort = FULL,
+        valid: ValidBatch | None = None,
     ) -> AppendInfo:
         """Append one batch as the leader. Raises a `KafkaError` for the client if the batch is refused.
 
         `verified_by` is the verification that a transaction's first batch needs, `transaction_version` that of an end marker,
-        `checked` what an earlier check of the same batch found out.
+        `checked` what an earlier check of the same batch found out. `TooExpensive`, with nothing changed, if the check of the
+        batch takes more than `effort`; `check_off_loop` does it elsewhere, and its result is passed as `valid`.
         The batch may be acknowledged once `is_acknowledged` is true; until then an `AckWait` waits for it.
         """
         if not self.is_leading:
@@ -236,6 +242,8 @@ class Partition(PartitionTail):
                 verified_by=verified_by,
                 request_version=request_version,
                 checked=checked,
+                effort=effort,
+                valid=valid,
             )
         except OttlaError as failure:
             raise self.refused_by(failure) from None
@@ -243,6 +251,21 @@ class Partition(PartitionTail):
             self._flush_up_to(info.last_offset + 1)
         self.has_grown(info.size_bytes)
         return info
+
+    def check_off_loop(self, records: bytearray | memoryview, request_version: int) -> Steps[ValidBatch]:
+        """Check a client's batch in a worker thread: first with little memory, then with as much as it may take."""
+        is_wanted = True
+        now_s = self.log.clock.monotonic_s
+        small = Effort(SMALL_BYTES, is_wanted=lambda: is_wanted, now_s=now_s)
+        full = Effort(UNLIMITED, is_wanted=lambda: is_wanted, now_s=now_s)
+        try:
+            try:
+                valid: ValidBatch = yield OffLoop(check_produced(self.log, records, request_version, small), 2 * SMALL_BYTES)
+            except TooExpensive:
+                valid = yield OffLoop(check_produced(self.log, records, request_version, full), UNLIMITED)
+        finally:
+            is_wanted = False  # the call may still run if the connection has gone
+        return valid
 
     def is_acknowledged(self, info: AppendInfo, acks: int) -> bool:
         """Whether an append has reached what `acks` and flush.messages ask for."""

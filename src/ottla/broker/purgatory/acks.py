@@ -55,17 +55,23 @@ class DelayedProduce(Pending):
 
     Its partitions are added one by one as they are appended to, and the last `add` is followed by `all_added`. If the disk of a
     later partition fails, the wait for an earlier one can end before `all_added`. The request is not answered then, because
-    partitions that are not added yet would count as acknowledged.
+    partitions that are not added yet would count as acknowledged. For the same reason its time runs from `all_added` on.
     """
 
-    __slots__ = ("_are_all_added", "_response", "_timer", "_waits")
+    __slots__ = ("_answer", "_are_all_added", "_timeout_s", "_timer", "_waits")
 
     def __init__(self, response: ProduceResponse, timeout_ms: int) -> None:
         super().__init__()
-        self._response = response
+        self._answer = response
         self._are_all_added = False
         self._waits: dict[AckWait, Partition] = {}
-        self._timer = asyncio.get_running_loop().call_later(max(timeout_ms, 0) / 1000, self._time_is_over)
+        self._timeout_s = max(timeout_ms, 0) / 1000
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a partition waits."""
+        return bool(self._waits)
 
     def add(self, partition: Partition, answer: PartitionProduceResponse, end_offset: int, is_for_all: bool) -> None:
         wait = AckWait(self, answer, end_offset, is_for_all)
@@ -75,6 +81,7 @@ class DelayedProduce(Pending):
     def all_added(self) -> None:
         """All partitions are added: answer the request as soon as none of them waits."""
         self._are_all_added = True
+        self._timer = asyncio.get_running_loop().call_later(self._timeout_s, self._time_is_over)
         self._complete_if_settled()
 
     def settled(self, wait: AckWait) -> None:
@@ -83,21 +90,22 @@ class DelayedProduce(Pending):
 
     def _complete_if_settled(self) -> None:
         if self._are_all_added and not self._waits:
-            self._timer.cancel()
-            self.complete(self._response)
+            self._leave()
+            self.complete(self._answer)
 
     def _time_is_over(self) -> None:
         for wait, partition in self._waits.items():
             missing = "on all in-sync replicas" if wait.is_for_all else "flushed to disk"
             wait.fail(ErrorCode.REQUEST_TIMED_OUT, f"the records were appended to {partition.name}, but are not {missing} yet")
         self._leave()
-        self.complete(self._response)
+        self.complete(self._answer)
 
     def _leave(self) -> None:
         for wait, partition in self._waits.items():
             partition.ack_waits.pop(wait, None)
         self._waits.clear()
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
 
     def abandon(self) -> None:
         self._leave()

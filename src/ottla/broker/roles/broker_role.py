@@ -121,6 +121,7 @@ class BrokerRole:
             quorum=node.quorum,
             loader=node.loader,
             controller=node.controller,
+            lane=node.lane,
             door=self._door,
             directories=directories,
             partitions=partitions,

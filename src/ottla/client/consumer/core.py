@@ -28,6 +28,7 @@ from ottla.errors import (
     InvalidGroupIdError,
     KafkaError,
     NoOffsetForPartitionError,
+    RebootstrapRequiredError,
     TimeoutError,
 )
 from ottla.ids import TopicPartition, Uuid
@@ -101,17 +102,23 @@ class ConsumerCore:
         fetcher = self.parts.fetcher
         return (
             any(not each.is_stale and not each.state.is_paused for each in fetcher.ready)
-            or fetcher.error is not None
+            or self._fatal_error is not None
             or self.needs_attention
             or bool(self.subscription.errors())
         )
+
+    @property
+    def _fatal_error(self) -> KafkaError | None:
+        """Why polls cannot go on."""
+        failure = self.parts.metadata.failure
+        return self.parts.fetcher.error or (failure if isinstance(failure, RebootstrapRequiredError) else None)
 
     def _check(self) -> None:
         """Raise what a poll has to raise."""
         if self.subscription.mode is Mode.NONE:
             raise IllegalStateError("the consumer reads nothing yet: call subscribe() or assign() first")
-        if self.parts.fetcher.error is not None:
-            raise self.parts.fetcher.error
+        if self._fatal_error is not None:
+            raise self._fatal_error
         self._raise_errors()
         for topic in {each.topic for each in self.subscription.partitions} | self.subscription.topics:
             self._check_topic(topic)

@@ -18,11 +18,14 @@ class ClientSettings(Snapshot):
     """What every kind of client has."""
 
     bootstrap_servers: tuple[Address, ...]
+    client_dns_lookup: str
+    """`use_all_dns_ips` or `resolve_canonical_bootstrap_servers_only`."""
     client_id: str
     """Empty if it was not given."""
     connections_max_idle_ms: int
     enable_metrics_push: bool
     metadata_max_age_ms: int
+    metadata_recovery_rebootstrap_trigger_ms: int
     metadata_recovery_strategy: str
     """`rebootstrap` or `none`."""
     metrics_num_samples: int

@@ -29,8 +29,6 @@ _SHARE = "there are no share consumers yet: use group.id with group.protocol=cla
 _INTERCEPTORS = "interceptors are not supported: do their work around send() and poll(), or in a serializer"
 
 WITHOUT_EFFECT: dict[str, str] = {
-    "client.dns.lookup": "every address that a host name has is tried, by the name as it was given: only Kerberos needs others",
-    "metadata.recovery.rebootstrap.trigger.ms": "the bootstrap servers are asked as soon as no known broker can be reached",
     "metrics.recording.level": "all metrics are always recorded",
     "sasl.kerberos.kinit.cmd": _KERBEROS,
     "sasl.kerberos.min.time.before.relogin": _KERBEROS,

@@ -7,12 +7,22 @@ COMMON_WORDS: dict[str, str] = {
         "Brokers to connect to first, as host:port; the others are found through them. Several, for when one is down. Without "
         "a port: 9092."
     ),
+    "client.dns.lookup": (
+        "Every address that a host name has is tried. With `resolve_canonical_bootstrap_servers_only`, the bootstrap servers "
+        "are connected to by the canonical names of their addresses."
+    ),
     "client.id": "The name of this client in the logs, metrics and quotas of brokers.",
     "connections.max.idle.ms": "Close a connection after this long without traffic. Negative: never.",
     "default.api.timeout.ms": "How long a call may take in all, if it is given no timeout of its own.",
     "enable.metrics.push": "Send the client's metrics to brokers that ask for them (KIP-714).",
     "metadata.max.age.ms": "Refresh metadata after this long, even if nothing seems to have changed.",
-    "metadata.recovery.strategy": "What to do when no known broker can be reached: `rebootstrap`, or `none`: keep trying them.",
+    "metadata.recovery.rebootstrap.trigger.ms": (
+        "Forget all brokers and start again from the bootstrap servers after this long without metadata (KIP-1102)."
+    ),
+    "metadata.recovery.strategy": (
+        "What to do when no known broker can be reached: `rebootstrap`, or `none`: keep trying them. With `none`, calls fail "
+        "if the cluster answers REBOOTSTRAP_REQUIRED."
+    ),
     "metrics.num.samples": "How many samples the averages and rates in `metrics()` cover.",
     "metrics.sample.window.ms": "The time that one of these samples covers.",
     "receive.buffer.bytes": "The size of the socket's receive buffer. -1: what the system chooses.",

@@ -77,6 +77,10 @@ class RealNetwork:
         stream.owner = owner
         return stream
 
+    async def canonical_names(self, host: str) -> list[str]:
+        names = [await _canonical_name(address) for _, address in await _addresses(host, 0)]
+        return list(dict.fromkeys(names))
+
 
 class RealListener:
     """`Listener` over one listening socket."""
@@ -167,7 +171,9 @@ async def _connect(host: str, port: int, options: SocketOptions) -> RealStream:
     """A stream without owner to the first address of `host` that accepts a connection."""
     loop = asyncio.get_running_loop()
     failure: OSError | None = None
-    for family, address in await _addresses(host, port):
+    found = await _addresses(host, port)
+    first = options.first_address % max(1, len(found))
+    for family, address in found[first:] + found[:first]:
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
             sock.setblocking(False)
@@ -221,6 +227,17 @@ async def _addresses(host: str, port: int) -> list[tuple[int, SocketAddress]]:
         return [(family, (host, port))]
     infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [(info[0], info[4]) for info in infos]
+
+
+async def _canonical_name(address: SocketAddress) -> str:
+    """The host name that an address has, if that name has this address; else the address, as Java's resolver says it."""
+    numeric: str = address[0]
+    try:
+        name, _ = await asyncio.get_running_loop().getnameinfo(address, socket.NI_NAMEREQD)
+        is_its_own = any(each[0] == numeric for _, each in await _addresses(name, 0))
+    except OSError:
+        return numeric
+    return name if is_its_own else numeric
 
 
 def _refusal(host: str, port: int, error: OSError) -> AddressRefused:

@@ -12,16 +12,19 @@ from ottla.env.real.loop_watch import RealLoopWatch
 from ottla.env.real.net import RealNetwork
 from ottla.env.real.randomness import RealRandomness
 from ottla.env.real.usage import process_usage
-from ottla.env.real.workers import ThreadWorkers
+from ottla.env.real.workers import ThreadWorkers, compute_workers
 from ottla.env.world import World
 
 
 @contextmanager
 def real_world() -> Iterator[World]:
     """A `World` whose threads end with the block."""
-    workers, watch = ThreadWorkers(), RealLoopWatch()
+    workers, compute, watch = ThreadWorkers(), compute_workers(), RealLoopWatch()
     try:
-        yield World(RealDisk(workers), RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers(), process_usage, watch)
+        yield World(
+            RealDisk(workers), RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers(), process_usage, watch, compute
+        )
     finally:
         watch.stop()
+        compute.close()
         workers.close()

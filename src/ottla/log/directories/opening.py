@@ -16,7 +16,7 @@ from ottla.log.directories.log_directory import DirectoryWorld, LogDirectory
 from ottla.log.directories.relocation import finish_switched
 from ottla.log.partition_log import LogOptions
 from ottla.log.producers.producer_limit import ProducerLimit
-from ottla.records.inspection import Inspection
+from ottla.records.produced.inspection import Inspection
 
 
 class MustStop(OttlaError):

@@ -11,6 +11,7 @@ import cramjam
 
 from ottla.errors import CorruptRecords
 from ottla.records.compression import ExpandsTooFar
+from ottla.records.kernels import new_buffers
 
 Buffer = bytes | bytearray | memoryview
 
@@ -24,7 +25,7 @@ _HINT_FACTOR = 16
 
 def decompress_bounded(
     name: str, into: Callable[[Buffer, bytearray], int], data: Buffer, size_bytes_max: int, size_bytes_hint: int | None = None
-) -> bytes:
+) -> bytearray:
     """What `into` makes of `data`. `size_bytes_hint` is what the stream says of itself: enough room for it, if that is true."""
     compressed_size = len(data)
     capacity = max(_GUESS_MIN, compressed_size * _GROWTH)
@@ -32,7 +33,7 @@ def decompress_bounded(
         capacity = min(size_bytes_hint, max(_HINT_MIN, compressed_size * _HINT_FACTOR))
     capacity = max(1, min(capacity, size_bytes_max))
     while True:
-        out = bytearray(capacity)
+        (out,) = new_buffers([capacity])  # not zeroed where kernels are compiled: that takes memory, and the interpreter lock
         try:
             size = into(data, out)
         except cramjam.DecompressionError as problem:
@@ -41,7 +42,8 @@ def decompress_bounded(
         else:
             if size > size_bytes_max:
                 raise too_large(name, compressed_size, size_bytes_max)
-            return bytes(memoryview(out)[:size])
+            del out[size:]
+            return out
         if capacity >= size_bytes_max:
             raise too_large(name, compressed_size, size_bytes_max)
         capacity = min(size_bytes_max, capacity * _GROWTH)

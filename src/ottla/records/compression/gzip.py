@@ -8,19 +8,33 @@ begin a member are ignored, as Java's reader ignores them.
 """
 
 import zlib
+from collections.abc import Iterator
 
 from ottla.errors import CorruptRecords
 from ottla.records.compression.bounded import Buffer, level_in, too_large
 
 LEVEL_DEFAULT = -1
+LEVEL_FASTEST = 1
+_PIECE_SIZE = 16 * 1024
 _MAGIC = b"\x1f\x8b"
 _GZIP = 31  # the window's size and "with a gzip header", as zlib wants them told
 
 
 def compress(data: Buffer, level: int | None) -> bytes:
-    chosen = LEVEL_DEFAULT if level is None or level == LEVEL_DEFAULT else level_in("gzip", level, 1, 9)
-    compressor = zlib.compressobj(chosen, zlib.DEFLATED, _GZIP)
+    compressor = zlib.compressobj(_level(level), zlib.DEFLATED, _GZIP)
     return compressor.compress(data) + compressor.flush()
+
+
+def compress_in_pieces(data: Buffer, level: int | None) -> Iterator[bytes]:
+    compressor = zlib.compressobj(_level(level), zlib.DEFLATED, _GZIP)
+    whole = memoryview(data)
+    for start in range(0, len(whole), _PIECE_SIZE):
+        yield compressor.compress(whole[start : start + _PIECE_SIZE])
+    yield compressor.flush()
+
+
+def _level(level: int | None) -> int:
+    return LEVEL_DEFAULT if level is None or level == LEVEL_DEFAULT else level_in("gzip", level, 1, 9)
 
 
 def decompress(data: Buffer, size_bytes_max: int) -> bytes:

@@ -10,6 +10,7 @@ Levels are 1 to 17, as in `compression.lz4.level`. The default, 9, means the fas
 means the high one, whose levels this library counts from 3 to 12, so lower and higher ones mean these two.
 """
 
+from collections.abc import Iterator
 from struct import Struct
 
 import cramjam
@@ -17,7 +18,9 @@ import cramjam
 from ottla.errors import CorruptRecords
 from ottla.records.compression.bounded import Buffer, decompress_bounded, level_in
 
-LEVEL_DEFAULT = 9
+LEVEL_DEFAULT = LEVEL_FASTEST = 9
+_LEVEL_IN_PIECES_MAX = 9
+"""Of this library's own levels. Its high compressor keeps the interpreter lock; above this, 64 KiB can take it 50 ms."""
 _MAGIC = b"\x04\x22\x4d\x18"
 _HEADER = _MAGIC + b"\x60\x40\x82"  # version 1, independent blocks; 64 KiB each; the checksum of these two
 _BLOCK_SIZE = 64 * 1024
@@ -33,28 +36,42 @@ _FLAG_CONTENT_CHECKSUM = 0x04
 
 def compress(data: Buffer, level: int | None) -> bytes:
     if level is None or level == LEVEL_DEFAULT:
-        return _compress_fast(data)
+        return b"".join(_compress_fast(data))
     chosen = max(3, min(12, level_in("lz4", level, 1, 17)))
     compressor = cramjam.lz4.Compressor(level=chosen, block_linked=False)
     compressor.compress(bytes(data))  # of all of cramjam, this call alone takes nothing but bytes
     return bytes(compressor.finish())
 
 
-def _compress_fast(data: Buffer) -> bytes:
-    parts: list[Buffer] = [_HEADER]
+def compress_in_pieces(data: Buffer, level: int | None) -> Iterator[Buffer]:
+    if level is None or level == LEVEL_DEFAULT:
+        yield from _compress_fast(data)
+        return
+    chosen = max(3, min(_LEVEL_IN_PIECES_MAX, level_in("lz4", level, 1, 17)))
+    compressor = cramjam.lz4.Compressor(level=chosen, block_linked=False)
+    whole = memoryview(data)
+    for start in range(0, len(whole), _BLOCK_SIZE):
+        compressor.compress(bytes(whole[start : start + _BLOCK_SIZE]))
+        yield bytes(compressor.flush())
+    yield bytes(compressor.finish())
+
+
+def _compress_fast(data: Buffer) -> Iterator[Buffer]:
+    yield _HEADER
     whole = memoryview(data)
     for start in range(0, len(whole), _BLOCK_SIZE):
         plain = whole[start : start + _BLOCK_SIZE]
         block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
         if len(block) < len(plain):
-            parts += (_SIZE.pack(len(block)), block)
+            yield _SIZE.pack(len(block))
+            yield block
         else:
-            parts += (_SIZE.pack(len(plain) | _STORED), plain)
-    parts.append(_END)
-    return b"".join(parts)
+            yield _SIZE.pack(len(plain) | _STORED)
+            yield plain
+    yield _END
 
 
-def decompress(data: Buffer, size_bytes_max: int) -> bytes:
+def decompress(data: Buffer, size_bytes_max: int) -> bytearray:
     whole = memoryview(data)
     end, blocks, block_size_max = _measure_frame(whole)
     return decompress_bounded("lz4", cramjam.lz4.decompress_into, whole[:end], size_bytes_max, blocks * block_size_max)

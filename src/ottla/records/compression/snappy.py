@@ -6,6 +6,7 @@ We write blocks of 32 KiB of plain bytes, as that library does. As it does, too,
 other, and take bytes without the magic for one raw block, which is what some clients write.
 """
 
+from collections.abc import Iterator
 from struct import Struct
 
 import cramjam
@@ -13,6 +14,7 @@ import cramjam
 from ottla.errors import CorruptRecords
 from ottla.records.compression.bounded import Buffer, too_large
 
+LEVEL_FASTEST = None
 _MAGIC = b"\x82SNAPPY\x00"
 _HEADER = _MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _BLOCK_SIZE = 32 * 1024
@@ -25,12 +27,16 @@ _EXPANSION_MAX = 22
 
 
 def compress(data: Buffer, level: int | None) -> bytes:
-    parts: list[bytes] = [_HEADER]
+    return b"".join(compress_in_pieces(data, level))
+
+
+def compress_in_pieces(data: Buffer, level: int | None) -> Iterator[bytes]:
+    yield _HEADER
     whole = memoryview(data)
     for start in range(0, len(whole), _BLOCK_SIZE):
         block = bytes(cramjam.snappy.compress_raw(whole[start : start + _BLOCK_SIZE]))
-        parts += (_SIZE.pack(len(block)), block)
-    return b"".join(parts)
+        yield _SIZE.pack(len(block))
+        yield block
 
 
 def decompress(data: Buffer, size_bytes_max: int) -> bytes:

@@ -6,19 +6,33 @@ A frame may say how much it holds. Most clients write that, Java's does not. It 
 begin with; a frame that says more than is allowed is refused unread, since what it says is too much or not true.
 """
 
+from collections.abc import Iterator
+
 import cramjam
 
 from ottla.records.compression.bounded import Buffer, decompress_bounded, level_in, too_large
 
 LEVEL_DEFAULT = 3
+LEVEL_FASTEST = 1
+_PIECE_SIZE = 1 << 20
+"""A frame for each megabyte: the highest levels take 170 MB and more for a frame of 31 MB, and a few for one of this size."""
 
 
 def compress(data: Buffer, level: int | None) -> bytes:
-    chosen = LEVEL_DEFAULT if level is None else level_in("zstd", level, -131072, 22)
-    return bytes(cramjam.zstd.compress(data, chosen))
+    return bytes(cramjam.zstd.compress(data, _level(level)))
 
 
-def decompress(data: Buffer, size_bytes_max: int) -> bytes:
+def compress_in_pieces(data: Buffer, level: int | None) -> Iterator[bytes]:
+    whole = memoryview(data)
+    for start in range(0, max(len(whole), 1), _PIECE_SIZE):
+        yield bytes(cramjam.zstd.compress(whole[start : start + _PIECE_SIZE], _level(level)))
+
+
+def _level(level: int | None) -> int:
+    return LEVEL_DEFAULT if level is None else level_in("zstd", level, -131072, 22)
+
+
+def decompress(data: Buffer, size_bytes_max: int) -> bytearray:
     content_size = _content_size(data)
     if content_size is not None and content_size > size_bytes_max:
         raise too_large("zstd", len(data), size_bytes_max)

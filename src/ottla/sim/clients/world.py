@@ -61,6 +61,9 @@ class GatedHost:
         self.connections += 1
         return stream
 
+    async def canonical_names(self, host: str) -> list[str]:
+        return await self._host.canonical_names(host)
+
     def hang_up(self) -> None:
         """End all connections. Answers in transit are lost."""
         for stream in self._streams:

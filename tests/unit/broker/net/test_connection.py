@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.support.nodes.net_server import hello, produce, shake
 
-from ottla.broker.net.connection import PARKED_MAX, REQUESTS_PER_TURN
+from ottla.broker.lane import SLICE_S
+from ottla.broker.net.connection import PARKED_MAX, TURN_S
 from ottla.broker.net.settings import NetSettings
 from ottla.sim.net import Weather
 from ottla.wire.headers import encode_request
@@ -155,17 +156,65 @@ def test_no_request_is_handled_while_replies_are_unsent(play: Play) -> None:
     play(act)
 
 
-def test_connection_yields_to_others_after_a_few_requests(play: Play) -> None:
+def index_of_modest(play: Play, seconds_per_request: float, greedy_count: int = 1) -> int:
+    """How many requests of `greedy_count` pipelining connections are handled before the one of a modest connection."""
+    found = []
+
     async def act(stage: Any) -> None:
         server = stage.server
-        greedy, modest = await stage.client(), await stage.client("other")
-        greedy.send(b"".join(shake(f"g{number}", number) for number in range(1500)))
+        modest = await stage.client("modest")
+        greedy = [await stage.client(f"greedy{number}") for number in range(greedy_count)]
+        server.seconds_per_request = seconds_per_request
+        for client in greedy:
+            client.send(b"".join(shake(f"g{number}", number) for number in range(300)))
         modest.send(shake("modest", 1))
         await modest.answers(1)
-        await greedy.answers(1500)
-        assert server.asked.index("modest") <= 2 * REQUESTS_PER_TURN
+        for client in greedy:
+            assert [number for number, _ in await client.answers(300)] == list(range(300))
+        found.append(server.asked.index("modest"))
 
     play(act, weather=Weather(pieces_chance=0, delay_s_min=0.001, delay_s_max=0.001))
+    return found[0]
+
+
+def test_connection_yields_to_others_when_its_time_is_over(play: Play) -> None:
+    assert index_of_modest(play, TURN_S / 10) <= 12
+    assert index_of_modest(play, TURN_S * 2) <= 1
+
+
+def test_many_greedy_connections_get_one_slice_in_a_turn_of_the_loop(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        server = stage.server
+        greedy = [await stage.client(f"greedy{number}") for number in range(20)]
+        modest = await stage.client("modest")
+        server.seconds_per_request = TURN_S
+        for client in greedy:
+            client.send(b"".join(shake("g", number) for number in range(300)))
+        await greedy[0].answers(10)  # all of them wait in the lane by now
+        handled, begun_s = len(server.asked), asyncio.get_running_loop().time()
+        modest.send(shake("modest", 1))
+        await modest.answers(1)
+        assert server.asked.index("modest") - handled <= 4 * SLICE_S / TURN_S
+        assert asyncio.get_running_loop().time() - begun_s <= 8 * SLICE_S
+        for client in greedy[1:]:
+            await client.answers(300)
+
+    play(act, weather=Weather(pieces_chance=0, delay_s_min=0.001, delay_s_max=0.001))
+
+
+def test_connection_in_the_lane_can_end(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        server, client = stage.server, await stage.client()
+        server.seconds_per_request = TURN_S * 2
+        client.send(b"".join(shake("g", number) for number in range(100)))
+        await client.answers(2)
+        (connection,) = server.listeners.connections
+        connection.end()
+        await asyncio.sleep(1)
+        assert len(server.asked) < 100
+        assert server.listeners.connections == []
+
+    play(act)
 
 
 @pytest.mark.parametrize(

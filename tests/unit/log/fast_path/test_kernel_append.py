@@ -114,7 +114,7 @@ def test_transactions_take_the_fast_path(version: int, monkeypatch: pytest.Monke
     log, epoch, sequence = env.log, 0, 0
     for turn in range(3):
         if turn == 1:  # the first makes the producer known
-            monkeypatch.setattr("ottla.log.append._validate_and_append", lambda *_: pytest.fail("the general path"))
+            monkeypatch.setattr("ottla.log.append._append_valid", lambda *_: pytest.fail("the general path"))
         proof = log.producers.begin_verification(7, sequence, epoch, version == 2, 0)
         assert proof is not None
         batch = make_batch(b"1", b"2", timestamp=log.clock.now_ms(), producer=(7, epoch, sequence), transactional=True)

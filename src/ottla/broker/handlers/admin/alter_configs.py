@@ -15,6 +15,7 @@ from ottla.broker.handlers.admin.config_changes import (
     take_decided,
 )
 from ottla.broker.handlers.admin.controller_calls import decided
+from ottla.broker.lane import Pauses
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.metadata.controller.config_responses import resource_responses
@@ -34,8 +35,9 @@ def refuse(context: RequestContext, request: AlterConfigsRequest, error: KafkaEr
 
 
 async def _alter(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    outcomes = refused_repeats(request.resources)
+    outcomes, pauses = refused_repeats(request.resources), Pauses(context)
     for resource in request.resources:
+        await pauses.here()
         if key_of(resource) in outcomes:
             continue
         try:

@@ -2,19 +2,19 @@
 
 A few bytes of a request can ask for a hundred entries of a response, each with its documentation. So a resource that is named
 more than once is answered once, a response takes no further resource after `ENTRIES_MAX` entries, and long responses are made
-in steps between which other tasks run.
+in slices.
 
 v3: types and documentation of the settings.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.admin.config_entries import LOGGER_SOURCE, EntryMaker
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.lane import in_slices
+from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import topic_name_fault
@@ -27,7 +27,9 @@ from ottla.wire.messages.describe_configs import (
     DescribeConfigsResult,
 )
 
-RESOURCES_PER_TURN = 16
+if TYPE_CHECKING:
+    from ottla.env import Steps
+
 ENTRIES_MAX = 60_000
 """A response with this many entries takes no further resource; that is all settings of 1,700 topics."""
 
@@ -37,17 +39,14 @@ def handle(context: RequestContext, request: DescribeConfigsRequest) -> Handled:
     if len(resources) > 1:
         resources = list({(each.resource_type, each.resource_name): each for each in resources}.values())
     maker = EntryMaker(context.services.settings, request.include_synonyms, request.include_documentation)
-    results = _results(context, maker, resources)
-    if len(resources) > RESOURCES_PER_TURN:
-        return PendingTask(_bit_by_bit(results))
-    return DescribeConfigsResponse(results=list(results))
+    return in_slices(context, _describe_all(_results(context, maker, resources)))
 
 
-async def _bit_by_bit(results: Iterator[DescribeConfigsResult]) -> DescribeConfigsResponse:
+def _describe_all(results: Iterator[DescribeConfigsResult]) -> Steps[Handled]:
     response = DescribeConfigsResponse()
-    while some := list(islice(results, RESOURCES_PER_TURN)):
-        response.results += some
-        await asyncio.sleep(0)
+    for result in results:
+        response.results.append(result)
+        yield None
     return response
 
 

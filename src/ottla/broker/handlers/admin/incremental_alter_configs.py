@@ -18,6 +18,7 @@ from ottla.broker.handlers.admin.config_changes import (
     take_decided,
 )
 from ottla.broker.handlers.admin.controller_calls import decided
+from ottla.broker.lane import Pauses
 from ottla.broker.loggers import LEVELS, ROOT, Loggers
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
@@ -53,8 +54,9 @@ def refuse(
 
 async def _alter(context: RequestContext, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
     services = context.services
-    outcomes = refused_repeats(request.resources)
+    outcomes, pauses = refused_repeats(request.resources), Pauses(context)
     for resource in request.resources:
+        await pauses.here()
         key = key_of(resource)
         if key in outcomes:
             continue

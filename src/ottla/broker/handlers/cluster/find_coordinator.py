@@ -9,16 +9,20 @@ are not served.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.handlers.cluster.cluster_view import alive_endpoint
 from ottla.broker.hosts.coordinators.internal_topics import ensure_internal_topic
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.lane import in_slices
+from ottla.broker.request import Handled, PendingTask, RequestContext, future_of
 from ottla.coordinator.placement import partition_for
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+
+if TYPE_CHECKING:
+    from ottla.env import Steps
 
 MANY_KEYS_SINCE = 4
 TOPIC_OF_TYPE = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
@@ -42,20 +46,22 @@ def handle(context: RequestContext, request: FindCoordinatorRequest) -> Handled:
         )
     if context.services.metadata.topic(topic) is None:
         return PendingTask(_make_and_answer(context, request, topic))
-    return _answer(context, request, topic)
+    return in_slices(context, _answer(context, request, topic))
 
 
 async def _make_and_answer(context: RequestContext, request: FindCoordinatorRequest, topic: str) -> FindCoordinatorResponse:
     await ensure_internal_topic(context.services, topic)
-    return _answer(context, request, topic)
+    response: FindCoordinatorResponse = await future_of(in_slices(context, _answer(context, request, topic)))
+    return response
 
 
-def _answer(context: RequestContext, request: FindCoordinatorRequest, topic: str) -> FindCoordinatorResponse:
+def _answer(context: RequestContext, request: FindCoordinatorRequest, topic: str) -> Steps[Handled]:
     if context.version < MANY_KEYS_SINCE:
         found = _find(context, topic, request.key)
         return FindCoordinatorResponse(error_message="NONE", node_id=found.node_id, host=found.host, port=found.port)
     response = FindCoordinatorResponse()
     for key in request.coordinator_keys:
+        yield None
         try:
             found = _find(context, topic, key)
         except KafkaError as error:

@@ -8,6 +8,9 @@ be requested by id. v13: an error code for the whole response.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from ottla.broker.auto_create import create_missing
 from ottla.broker.handlers.cluster.cluster_view import (
     CLUSTER_OPERATIONS,
@@ -17,7 +20,8 @@ from ottla.broker.handlers.cluster.cluster_view import (
     unknown_topic_code,
     view_partition,
 )
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.lane import in_slices
+from ottla.broker.request import Handled, PendingTask, RequestContext, future_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS, ZERO_UUID, Uuid
@@ -31,6 +35,9 @@ from ottla.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 
+if TYPE_CHECKING:
+    from ottla.env import Steps
+
 _IDS_SINCE = 12
 
 
@@ -41,7 +48,7 @@ def handle(context: RequestContext, request: MetadataRequest) -> Handled:
         missing = [topic.name for topic in request.topics or () if topic.name is not None and topic.name not in topics]
         if missing:
             return PendingTask(_create_and_answer(context, request, missing))
-    return _answer(context, request, {})
+    return in_slices(context, _answer(context, request, {}))
 
 
 def _check_ids(version: int, request: MetadataRequest) -> None:
@@ -61,11 +68,13 @@ def _may_create(context: RequestContext, request: MetadataRequest) -> bool:
 
 
 async def _create_and_answer(context: RequestContext, request: MetadataRequest, missing: list[str]) -> MetadataResponse:
-    return _answer(context, request, await create_missing(context.services, missing))
+    failed = await create_missing(context.services, missing)
+    response: MetadataResponse = await future_of(in_slices(context, _answer(context, request, failed)))
+    return response
 
 
-def _answer(context: RequestContext, request: MetadataRequest, failed: dict[str, int]) -> MetadataResponse:
-    """The response; `failed` has the error codes of topics that could not be created."""
+def _answer(context: RequestContext, request: MetadataRequest, failed: dict[str, int]) -> Steps[Handled]:
+    """The response, in steps of one topic; `failed` has the error codes of topics that could not be created."""
     image, listener = context.services.metadata.image, context.connection.listener
     response = MetadataResponse(cluster_id=context.services.cluster_id, controller_id=alive_broker_id(image))
     for broker in image.cluster.brokers.values():
@@ -75,9 +84,12 @@ def _answer(context: RequestContext, request: MetadataRequest, failed: dict[str,
                 MetadataResponseBroker(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
             )
     if _asks_for_all(context.version, request):
-        response.topics = [_describe(image, topic, context) for topic in image.topics.by_name.values()]
+        topics: Iterator[MetadataResponseTopic] = (_describe(image, topic, context) for topic in image.topics.by_name.values())
     else:
-        response.topics = _named(context, image, request, failed)
+        topics = _named(context, image, request, failed)
+    for topic in topics:
+        response.topics.append(topic)
+        yield None
     if request.include_topic_authorized_operations:
         for described in response.topics:
             if described.name is not None:  # as in Kafka, also for topics that do not exist
@@ -89,21 +101,20 @@ def _answer(context: RequestContext, request: MetadataRequest, failed: dict[str,
 
 def _named(
     context: RequestContext, image: MetadataImage, request: MetadataRequest, failed: dict[str, int]
-) -> list[MetadataResponseTopic]:
+) -> Iterator[MetadataResponseTopic]:
     """The requested topics, each once. If one is requested by id, names are ignored, as in Kafka."""
     asked = request.topics or []
     ids = list(dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID))
     if ids:
-        return [_by_id(context, image, topic_id) for topic_id in ids]
-    found = []
+        yield from (_by_id(context, image, topic_id) for topic_id in ids)
+        return
     for name in dict.fromkeys(topic.name for topic in asked if topic.name is not None):
         topic = image.topics.by_name.get(name)
         if topic is not None:
-            found.append(_describe(image, topic, context))
+            yield _describe(image, topic, context)
         else:
             code = failed.get(name) or unknown_topic_code(name)
-            found.append(MetadataResponseTopic(name=name, error_code=code, is_internal=name in INTERNAL_TOPICS))
-    return found
+            yield MetadataResponseTopic(name=name, error_code=code, is_internal=name in INTERNAL_TOPICS)
 
 
 def _by_id(context: RequestContext, image: MetadataImage, topic_id: Uuid) -> MetadataResponseTopic:

@@ -3,6 +3,8 @@
 Negative times have meanings of their own, each since a version. In an older version, or if it is unknown, the partition gets
 UNSUPPORTED_VERSION. There is no remote storage: nothing has been uploaded, and nothing waits to be.
 
+A search by time may have to look into many batches. It is done in slices (`broker/lane.py`).
+
 A consumer sees nothing above the high watermark, or above the last stable offset under read_committed. Other replicas and
 debugging tools see the whole log.
 
@@ -16,9 +18,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ottla.broker.handlers.data.hosted_partitions import ask, hosted
+from ottla.broker.handlers.data.hosted_partitions import hosted
+from ottla.broker.lane import in_slices
 from ottla.broker.request import Handled, RequestContext
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.log.segments.time_lookup import TimedOffset
 from ottla.wire.messages.list_offsets import (
@@ -30,6 +33,8 @@ from ottla.wire.messages.list_offsets import (
 )
 
 if TYPE_CHECKING:
+    from ottla.broker.partitions.partition import Partition
+    from ottla.env import Steps
     from ottla.log.partition_log import PartitionLog
 
 LATEST = -1
@@ -54,6 +59,10 @@ def handle(context: RequestContext, request: ListOffsetsRequest) -> Handled:
             ErrorCode.UNKNOWN_SERVER_ERROR,
             f"isolation level {request.isolation_level} is neither 0 (read_uncommitted) nor 1 (read_committed)",
         )
+    return in_slices(context, _answer_all(context, request))
+
+
+def _answer_all(context: RequestContext, request: ListOffsetsRequest) -> Steps[Handled]:
     asked = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
     answers: dict[str, ListOffsetsTopicResponse] = {}
     for topic in request.topics:
@@ -67,7 +76,8 @@ def handle(context: RequestContext, request: ListOffsetsRequest) -> Handled:
             if times > 1:  # as in Kafka, a repeated partition is refused
                 answer.partitions.append(_failed(each.partition_index, ErrorCode.INVALID_REQUEST))
             elif times == 1:
-                answer.partitions.append(_answer_one(context, request, topic.name, each))
+                answer.partitions.append((yield from _answer_one(context, request, topic.name, each)))
+            yield None
     return ListOffsetsResponse(topics=list(answers.values()))
 
 
@@ -88,7 +98,7 @@ def _failed(index: int, code: int) -> ListOffsetsPartitionResponse:
 
 def _answer_one(
     context: RequestContext, request: ListOffsetsRequest, topic: str, asked: ListOffsetsPartition
-) -> ListOffsetsPartitionResponse:
+) -> Steps[ListOffsetsPartitionResponse]:
     index, services = asked.partition_index, context.services
     if asked.timestamp < 0 and _SINCE_VERSION.get(asked.timestamp, context.version + 1) > context.version:
         return _failed(index, ErrorCode.UNSUPPORTED_VERSION)
@@ -97,8 +107,10 @@ def _answer_one(
             partition = hosted(services, topic, index)
         else:
             partition = services.partitions.leader(topic, index, asked.current_leader_epoch)
-        leader_epoch = partition.leader_epoch
-        found = ask(partition, lambda log: _find(log, leader_epoch, asked.timestamp, request, context.version))
+        try:
+            found = yield from _find(partition, asked.timestamp, request, context.version)
+        except OttlaError as failure:
+            raise partition.refused_by(failure) from None
     except KafkaError as error:
         return _failed(index, error.code)
     response = ListOffsetsPartitionResponse(partition_index=index)
@@ -109,30 +121,33 @@ def _answer_one(
     return response
 
 
-def _find(
-    log: PartitionLog, leader_epoch: int, timestamp: int, request: ListOffsetsRequest, version: int
-) -> TimedOffset | None:
+def _find(partition: Partition, timestamp: int, request: ListOffsetsRequest, version: int) -> Steps[TimedOffset | None]:
+    log, leader_epoch = partition.log, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return log.earliest_offset()
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return None
-    if request.replica_id != _CONSUMER:
-        bound = log.log_end_offset
-    elif request.isolation_level == _READ_COMMITTED:
-        bound = log.last_stable_offset
-    else:
-        bound = log.high_watermark
     if timestamp == LATEST:
-        found: TimedOffset | None = TimedOffset(-1, bound, leader_epoch)
+        found: TimedOffset | None = TimedOffset(-1, _bound(log, request), leader_epoch)
     else:
-        found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_time(timestamp)
-        if found is not None and found.offset < bound:
+        steps = log.search_max_timestamp() if timestamp == MAX_TIMESTAMP else log.search_by_time(timestamp)
+        found = yield from steps
+        if partition.leader_epoch != leader_epoch or log.failure is not None:
+            raise partition.refusal()  # it has a new leader since the search began
+        if found is not None and found.offset < _bound(log, request):
             return found
         found = None
     if request.replica_id == _CONSUMER and _is_catching_up(log, leader_epoch):
         code = ErrorCode.OFFSET_NOT_AVAILABLE if version >= _OFFSET_NOT_AVAILABLE_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
         raise KafkaError(code, f"the new leader of {log.partition} does not know yet how far the partition is replicated")
     return found
+
+
+def _bound(log: PartitionLog, request: ListOffsetsRequest) -> int:
+    """The end of what the reader may see."""
+    if request.replica_id != _CONSUMER:
+        return log.log_end_offset
+    return log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
 
 
 def _is_catching_up(log: PartitionLog, leader_epoch: int) -> bool:

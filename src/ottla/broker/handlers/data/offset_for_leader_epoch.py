@@ -5,7 +5,10 @@ v3: replica id, which makes no difference here.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ottla.broker.handlers.data.hosted_partitions import ask
+from ottla.broker.lane import in_slices
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.wire.messages.offset_for_leader_epoch import (
@@ -16,16 +19,23 @@ from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 
+if TYPE_CHECKING:
+    from ottla.env import Steps
+
 
 def handle(context: RequestContext, request: OffsetForLeaderEpochRequest) -> Handled:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_answer_one(context, topic.topic, each) for each in topic.partitions]
-            )
-            for topic in request.topics
-        ]
-    )
+    return in_slices(context, _answer_all(context, request))
+
+
+def _answer_all(context: RequestContext, request: OffsetForLeaderEpochRequest) -> Steps[Handled]:
+    response = OffsetForLeaderEpochResponse()
+    for topic in request.topics:
+        answer = OffsetForLeaderTopicResult(topic=topic.topic)
+        response.topics.append(answer)
+        for each in topic.partitions:
+            answer.partitions.append(_answer_one(context, topic.topic, each))
+            yield None
+    return response
 
 
 def refuse(context: RequestContext, request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:

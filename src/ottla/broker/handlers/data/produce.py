@@ -8,6 +8,10 @@ Most requests do not come here: `produce_frames.py` answers them from frame to f
 comes with what it found out about the batches (`RequestContext.checked`), which is not checked again. Records of a transaction
 may have to wait before they are appended (`produce_in_transaction.py`).
 
+Partitions are appended to in slices (`broker/lane.py`). A batch whose check is expensive (it has to be decompressed, or
+compressed with another codec) is checked in a worker thread and appended afterwards. No other request of the connection is
+handled until the last batch is appended, so that the order of each partition is kept.
+
 Each partition is answered for itself, but for records of a transaction in a request that names none. With acks=0 nothing is
 answered, and an error ends the connection, so that the producer learns that there was one.
 
@@ -20,6 +24,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers.data.leader_hints import leader_hint
+from ottla.broker.lane import in_slices
 from ottla.broker.partitions.partition import ALL_IN_SYNC, Partition
 from ottla.broker.purgatory.acks import DelayedProduce
 from ottla.broker.request import CloseConnection, Handled, RequestContext
@@ -27,8 +32,9 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
 from ottla.ids import uuid_text
-from ottla.records.layout import ATTRIBUTE_BITS_AT, CODEC_MASK, LENGTH_AT, LOG_OVERHEAD, MAGIC, MAGIC_AT, TRANSACTIONAL
-from ottla.records.validate import only_batch
+from ottla.records.effort import ON_LOOP, TooExpensive
+from ottla.records.layout import ATTRIBUTE_BITS_AT, LENGTH_AT, LOG_OVERHEAD, MAGIC, MAGIC_AT, TRANSACTIONAL
+from ottla.records.produced.validate import only_batch
 from ottla.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -46,7 +52,9 @@ if TYPE_CHECKING:
     from ottla.broker.handlers.data.produce_in_transaction import Verified
     from ottla.broker.partitions.kernel import PartitionTail
     from ottla.broker.services import Services
+    from ottla.env import Steps
     from ottla.log.append import AppendInfo
+    from ottla.records.produced.validate import ValidBatch
 
 HINTS_SINCE = 10
 TOPIC_IDS_SINCE = 13
@@ -77,63 +85,101 @@ def handle(context: RequestContext, request: ProduceRequest, verified: Verified 
 
             return hold(context, request)
         _check_not_transactional(request)
-    acks, version, partitions = request.acks, context.version, context.services.partitions
-    response = ProduceResponse()
-    delayed: DelayedProduce | None = None
-    has_failed = False
     topics = request.topic_data
     if _has_repeats(topics):
         topics = _without_repeats(topics)
         context.checked = None  # it may be about the batch of a partition that is now left out
-    if _has_compressed(topics):
-        from ottla.broker.handlers.data import produce_in_turns  # late: only some topics have their batches decompressed
+    return in_slices(context, _append_all(context, request, topics, verified))
 
-        if produce_in_turns.is_expensive(context, topics):
-            return produce_in_turns.hold(context, request, topics, verified or {})
-    for topic in topics:
-        entry = TopicProduceResponse()
-        entry.name, entry.topic_id = topic.name, topic.topic_id
-        response.responses.append(entry)
-        held = partitions.by_id.get(topic.topic_id) if version >= TOPIC_IDS_SINCE else partitions.by_name.get(topic.name)
-        for data in topic.partition_data:
-            answer = PartitionProduceResponse()
-            answer.index = data.index
-            entry.partition_responses.append(answer)
-            partition = held.get(data.index) if held is not None else None
-            # Decoding always gives a view of the frame, which is this request's to change.
-            records = cast("memoryview | None", data.records)
-            try:
-                if partition is None:
-                    raise _reason_missing(context, topic, data.index)
-                if records is None or acks not in ACKS or partition.is_internal or is_transactional(records):
-                    info = _append_transactional_or_refuse(context, request, partition, records, verified)
-                else:
-                    checked = None if context.checked is None else context.checked.get(partition)
-                    info = partition.append(records, acks, version, checked=checked)
-            except KafkaError as error:
-                fail(answer, error, partition if _has_come_to(partition, records, error, version, verified) else None)
-                has_failed = True
-                continue
-            answer.base_offset = info.first_offset
-            answer.log_append_time_ms = info.append_time_ms
-            answer.log_start_offset = info.log_start_offset
-            if acks != NO_ACKS and not partition.is_acknowledged(info, acks):
-                if delayed is None:
-                    delayed = DelayedProduce(response, request.timeout_ms)
-                delayed.add(partition, answer, info.last_offset + 1, acks == ALL_IN_SYNC)
-    if acks == NO_ACKS:
+
+def _append_all(
+    context: RequestContext, request: ProduceRequest, topics: list[TopicProduceData], verified: Verified | None
+) -> Steps[Handled]:
+    response = ProduceResponse()
+    delayed = DelayedProduce(response, request.timeout_ms)
+    try:
+        has_failed = yield from _append_each(context, request, topics, verified, response, delayed)
+    except BaseException:
+        delayed.abandon()
+        raise
+    if request.acks == NO_ACKS:
         if has_failed:
             raise _closing(response)
         return None
-    if has_failed and version >= HINTS_SINCE:
+    if has_failed and context.version >= HINTS_SINCE:
         _hint(context, response)
-    if delayed is None:
+    if not delayed.is_waiting:
         return response
     for topic in topics:
         for data in topic.partition_data:
             data.records = None  # the frame is not needed while the request waits
     delayed.all_added()
     return delayed
+
+
+def _append_each(
+    context: RequestContext,
+    request: ProduceRequest,
+    topics: list[TopicProduceData],
+    verified: Verified | None,
+    response: ProduceResponse,
+    delayed: DelayedProduce,
+) -> Steps[bool]:
+    """Append to each partition and fill in `response`; what is not acknowledged at once is added to `delayed`.
+
+    Returns whether any partition refused.
+    """
+    acks, version, partitions = request.acks, context.version, context.services.partitions
+    has_failed, is_first = False, True
+    for topic in topics:
+        entry = TopicProduceResponse()
+        entry.name, entry.topic_id = topic.name, topic.topic_id
+        response.responses.append(entry)
+        for data in topic.partition_data:
+            if not is_first:  # a request for one partition is never parked for a pause
+                yield None
+            is_first = False
+            answer = PartitionProduceResponse()
+            answer.index = data.index
+            entry.partition_responses.append(answer)
+            held = partitions.by_id.get(topic.topic_id) if version >= TOPIC_IDS_SINCE else partitions.by_name.get(topic.name)
+            partition = held.get(data.index) if held is not None else None
+            # Decoding always gives a view of the frame, which is this request's to change.
+            records = cast("memoryview | None", data.records)
+            try:
+                if partition is None:
+                    raise _reason_missing(context, topic, data.index)
+                try:
+                    info = _append_one(context, request, partition, records, verified)
+                except TooExpensive:
+                    assert records is not None, "only a batch is expensive"
+                    valid = yield from partition.check_off_loop(records, version)
+                    info = _append_one(context, request, partition, records, verified, valid)
+            except KafkaError as error:
+                fail(answer, error, partition if _has_come_to(partition, records, error, version, verified) else None)
+                has_failed = True
+            else:
+                answer.base_offset = info.first_offset
+                answer.log_append_time_ms = info.append_time_ms
+                answer.log_start_offset = info.log_start_offset
+                if acks != NO_ACKS and not partition.is_acknowledged(info, acks):
+                    delayed.add(partition, answer, info.last_offset + 1, acks == ALL_IN_SYNC)
+    return has_failed
+
+
+def _append_one(
+    context: RequestContext,
+    request: ProduceRequest,
+    partition: Partition,
+    records: memoryview | None,
+    verified: Verified | None,
+    valid: ValidBatch | None = None,
+) -> AppendInfo:
+    acks, version = request.acks, context.version
+    if records is None or acks not in ACKS or partition.is_internal or is_transactional(records):
+        return _append_transactional_or_refuse(context, request, partition, records, verified, valid)
+    checked = None if context.checked is None else context.checked.get(partition)
+    return partition.append(records, acks, version, checked=checked, effort=ON_LOOP, valid=valid)
 
 
 def frame_answers(services: Services) -> AnswersFrames:
@@ -157,18 +203,6 @@ def refuse(context: RequestContext, request: ProduceRequest, error: KafkaError) 
 
 
 # Repeated partitions, transactions, refusals
-
-
-def _has_compressed(topics: list[TopicProduceData]) -> bool:
-    """Whether there are several batches, and one of them is compressed."""
-    if len(topics) == 1 and len(topics[0].partition_data) == 1:
-        return False
-    for topic in topics:
-        for data in topic.partition_data:
-            records = cast("memoryview | None", data.records)
-            if records is not None and len(records) > ATTRIBUTE_BITS_AT and records[ATTRIBUTE_BITS_AT] & CODEC_MASK:
-                return True
-    return False
 
 
 def _has_repeats(topics: list[TopicProduceData]) -> bool:
@@ -219,6 +253,7 @@ def _append_transactional_or_refuse(
     partition: Partition,
     records: memoryview | None,
     verified: Verified | None,
+    valid: ValidBatch | None,
 ) -> AppendInfo:
     """Append records of a transaction that its coordinator has verified; refuse everything else that comes here."""
     if records is None:
@@ -235,7 +270,7 @@ def _append_transactional_or_refuse(
     proof = None if verified is None else verified.get(partition.name)
     if isinstance(proof, KafkaError):
         raise proof
-    return partition.append(records, request.acks, context.version, verified_by=proof)
+    return partition.append(records, request.acks, context.version, verified_by=proof, effort=ON_LOOP, valid=valid)
 
 
 def _reason_missing(context: RequestContext, topic: TopicProduceData, index: int) -> KafkaError:

@@ -24,7 +24,7 @@ def handle(context: RequestContext, request: ConsumerGroupDescribeRequest) -> Ha
 
 async def _describe(context: RequestContext, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
     describe = partial(_describe_one, context)
-    groups = await describe_each(request.group_ids, describe, request.include_authorized_operations)
+    groups = await describe_each(context, request.group_ids, describe, request.include_authorized_operations)
     return ConsumerGroupDescribeResponse(groups=groups)
 
 

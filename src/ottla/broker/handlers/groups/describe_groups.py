@@ -39,7 +39,9 @@ def _refused(context: RequestContext, group_id: str, error: KafkaError, state: s
 
 async def _describe_all(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     describe = partial(_describe_one, context)
-    return DescribeGroupsResponse(groups=await describe_each(request.groups, describe, request.include_authorized_operations))
+    return DescribeGroupsResponse(
+        groups=await describe_each(context, request.groups, describe, request.include_authorized_operations)
+    )
 
 
 async def _describe_one(context: RequestContext, group_id: str) -> DescribedGroup:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from ottla.broker.handlers.cluster.cluster_view import GROUP_OPERATIONS
+from ottla.broker.lane import Pauses
 from ottla.broker.request import RequestContext
 from ottla.coordinator.contract import Caller
 from ottla.errors import KafkaError
@@ -61,15 +61,16 @@ D = TypeVar("D", bound=Described)
 
 
 async def describe_each(
-    group_ids: Sequence[str], describe: Callable[[str], Awaitable[D]], are_operations_wanted: bool
+    context: RequestContext, group_ids: Sequence[str], describe: Callable[[str], Awaitable[D]], are_operations_wanted: bool
 ) -> list[D]:
     """Call `describe` for each group, one after the other; each group once, however often it is named."""
     described: dict[str, D] = {}
+    pauses = Pauses(context)
     for group_id in dict.fromkeys(group_ids):
         group = described[group_id] = await describe(group_id)
         if are_operations_wanted and not group.error_code:
             group.authorized_operations = GROUP_OPERATIONS
-        await asyncio.sleep(0)  # lets other tasks run
+        await pauses.here()
     return as_often_as_named(group_ids, described)
 
 

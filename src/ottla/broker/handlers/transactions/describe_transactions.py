@@ -1,10 +1,14 @@
 """DescribeTransactions: the producer and the open or last transaction of transactional ids.
 
+An id that is named again is described again, as in Kafka, up to `REPEATED_PARTITIONS_MAX` partitions in all; after that it is
+left out. Long responses are made in slices.
+
 There is only version 0.
 """
 
 from __future__ import annotations
 
+from ottla.broker.lane import Pauses
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.coordinator.transactions.queries import describe
 from ottla.errors import KafkaError
@@ -14,6 +18,8 @@ from ottla.wire.messages.describe_transactions import (
     DescribeTransactionsResponse,
     TransactionState,
 )
+
+REPEATED_PARTITIONS_MAX = 10_000
 
 
 def handle(context: RequestContext, request: DescribeTransactionsRequest) -> Handled:
@@ -25,9 +31,20 @@ def refuse(context: RequestContext, request: DescribeTransactionsRequest, error:
 
 
 async def _describe_all(context: RequestContext, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-    return DescribeTransactionsResponse(
-        transaction_states=[await _describe(context, name) for name in request.transactional_ids]
-    )
+    response, pauses = DescribeTransactionsResponse(), Pauses(context)
+    described: dict[str, TransactionState] = {}
+    repeated_left = REPEATED_PARTITIONS_MAX
+    for name in request.transactional_ids:
+        state = described.get(name)
+        if state is None:
+            state = described[name] = await _describe(context, name)
+            await pauses.here()
+        else:
+            repeated_left -= 1 + sum(len(topic.partitions) for topic in state.topics)
+            if repeated_left < 0:
+                continue
+        response.transaction_states.append(state)
+    return response
 
 
 async def _describe(context: RequestContext, name: str) -> TransactionState:

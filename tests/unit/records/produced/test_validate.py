@@ -10,16 +10,16 @@ from tests.support.logs.record_data import golden_answers, records
 from ottla.config.topic import LogConfig
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.records import validate as validate_module
 from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch
 from ottla.records.compression import Codec
-from ottla.records.inspection import Inspection
 from ottla.records.kernels import Record
 from ottla.records.layout import COUNT_AT, LAST_OFFSET_DELTA_AT
 from ottla.records.patch import set_base_offset_and_epoch, set_crc
+from ottla.records.produced import validate as validate_module
+from ottla.records.produced.inspection import Inspection
+from ottla.records.produced.validate import CHECKED_BYTES_MIN, ERRORS_NAMED_MAX, ValidBatch, validate_produced
 from ottla.records.reader import read_records
-from ottla.records.validate import CHECKED_BYTES_MIN, ERRORS_NAMED_MAX, ValidBatch, validate_produced
 
 NOW = 1_700_000_000_000
 
@@ -42,8 +42,8 @@ OTHER_CODE = {
 @pytest.fixture(autouse=True)
 def chosen(variant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test here runs with each variant."""
-    monkeypatch.setattr(validate_module, "walk_records", variant.columns.walk_records)
-    monkeypatch.setattr(validate_module, "RecordIterator", variant.kernel.RecordIterator)
+    monkeypatch.setattr(validate_module, "RecordWalk", variant.columns.RecordWalk)
+    monkeypatch.setattr(validate_module, "RecordScan", variant.columns.RecordScan)
 
 
 def config(settings: dict[str, str]) -> LogConfig:

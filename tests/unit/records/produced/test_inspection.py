@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from ottla.records import inspection as inspection_module
 from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch
 from ottla.records.compression import Codec, compress
-from ottla.records.inspection import INSPECTED_BYTES_MAX, SAVED_BYTES_MAX, Inspection
 from ottla.records.kernels import Record
 from ottla.records.layout import COMPRESSED_COUNT_MAX
+from ottla.records.produced import inspection as inspection_module
+from ottla.records.produced.inspection import INSPECTED_BYTES_MAX, SAVED_BYTES_MAX, Inspection
 
 NOW = 1_700_000_000_000
 CODECS = [codec for codec in Codec if codec is not Codec.NONE]

@@ -31,13 +31,12 @@ from ottla.config.topic import LogConfig
 from ottla.errors import CorruptRecords, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.records.batch import CODECS, BatchView
-from ottla.records.compression import Codec, compress, decompress
+from ottla.records.compression import Codec, ExpandsTooFar, decompress_large
 from ottla.records.decline import Decline
-from ottla.records.inspection import Inspection, cannot_hold
-from ottla.records.kernels import RecordIterator, walk_records
+from ottla.records.effort import FULL, Effort, TooExpensive, loop_compressed_bytes
+from ottla.records.kernels import RecordScan, RecordWalk
 from ottla.records.layout import (
     APPEND_TIME,
-    ATTRIBUTE_BITS_AT,
     BATCH_LENGTH_MIN,
     CODEC_MASK,
     CONTROL,
@@ -50,6 +49,8 @@ from ottla.records.layout import (
     TRANSACTIONAL,
 )
 from ottla.records.patch import set_append_time, set_max_timestamp, set_shape
+from ottla.records.produced.inspection import Inspection, cannot_hold
+from ottla.records.produced.recompression import recompress
 from ottla.records.reader import DECOMPRESSED_BYTES_MAX
 
 TIMESTAMP_UNBOUNDED = 0x7FFFFFFFFFFFFFFF
@@ -64,10 +65,14 @@ CHECKED_BYTES_MIN = 32 << 20
 CHECKED_FACTOR = 32
 """A batch may be decompressed to so many times max.message.bytes, and to so much at least."""
 
+RECORDS_PER_PIECE = 250_000
+"""So many records are walked in one go, which takes about 4 ms."""
+
 ERRORS_NAMED_MAX = 1000
 RECORDS_EXAMINED_MAX = 100_000
 """How many records at fault are named, and how many are looked at for that once it is certain that some are."""
 
+_ANY_NUMBER = -0x8000000000000000
 _LENGTH_MIN = 14
 """What the smallest message of any format has after its length; less than that was never one."""
 
@@ -94,13 +99,15 @@ def validate_produced(
     request_version: int = ZSTD_REQUEST_VERSION_MIN,
     decompressed_bytes_max: int | None = None,
     decline: Decline = Decline.HEADER,
+    effort: Effort = FULL,
     inspection: Inspection | None = None,
 ) -> ValidBatch:
     """`data` as a batch for `partition`, whose settings are `config`; `KafkaError` if it must not be appended.
 
     With `from_client` off, for what the broker's own coordinators write, control records, sequences and offsets are theirs to
     get right. `data` may be changed (timestamp and CRC) only if it is accepted. Where a batch has to be decompressed, it may
-    yield `decompressed_bytes_max`; by default so much that others do not wait for long (docs/decisions/0042).
+    yield `decompressed_bytes_max`; by default a multiple of max.message.bytes. `TooExpensive`, with nothing changed, if the
+    check needs more than `effort` allows: it has to be done elsewhere (docs/decisions/0080).
 
     `decline` is where the fast check (`kernel_batch.py`) of this batch stopped: what it has checked is not checked again.
     `inspection` chooses which compressed batches of clients are unpacked though no setting asks for it; None: all of them.
@@ -119,12 +126,12 @@ def validate_produced(
         or _records_matter(view, config, now_ms)
         or (from_client and (decline is Decline.RECORDS or not _passes(view, inspection, now_ms)))
     ):
+        if effort.is_on_loop and target is not codec and view.size > loop_compressed_bytes(target, _level(target, config)):
+            raise TooExpensive
         limit = _decompressed_bytes_max(config) if decompressed_bytes_max is None else decompressed_bytes_max
-        plain, max_timestamp = _check_records(view, codec, config, now_ms, partition, limit)
+        plain, max_timestamp = _check_records(view, codec, config, now_ms, partition, limit, effort)
         if target is not codec:
-            data = _recompressed(view, view.payload if plain is None else plain, target, config)
-            if len(data) > config.max_message_bytes:
-                raise _too_large(len(data), config, partition)
+            data = _recompressed(view, view.payload if plain is None else plain, target, config, partition, effort)
     if is_append_time:
         set_append_time(data, 0, now_ms)
         max_timestamp = now_ms
@@ -241,32 +248,37 @@ def _passes(view: BatchView, inspection: Inspection | None, now_ms: int) -> bool
     )
 
 
-def needs_decompression(records: memoryview, config: LogConfig, now_ms: int) -> bool:
-    """Whether `records`, a batch as long as its header at least, will be decompressed before it is appended."""
-    if not records[ATTRIBUTE_BITS_AT] & CODEC_MASK:
-        return False
-    return config.compression_type != "producer" or _records_matter(BatchView(records), config, now_ms)
-
-
 def _decompressed_bytes_max(config: LogConfig) -> int:
     return min(DECOMPRESSED_BYTES_MAX, max(CHECKED_BYTES_MIN, CHECKED_FACTOR * config.max_message_bytes))
 
 
 def _check_records(
-    view: BatchView, codec: Codec, config: LogConfig, now_ms: int, partition: str, decompressed_bytes_max: int
-) -> tuple[bytes | None, int]:
+    view: BatchView,
+    codec: Codec,
+    config: LogConfig,
+    now_ms: int,
+    partition: str,
+    decompressed_bytes_max: int,
+    effort: Effort,
+) -> tuple[bytes | bytearray | None, int]:
     """Walk the records; returns (them, if they had to be decompressed; their largest timestamp)."""
-    plain: bytes | None = None
+    plain: bytes | bytearray | None = None
+    walk = RecordWalk()
     try:
         if codec is _NONE:
-            start = view.position + HEADER_SIZE
-            found = walk_records(view.buffer, start, view.position + view.size, view.count, view.base_timestamp)
+            start, end, data = view.position + HEADER_SIZE, view.position + view.size, view.buffer
         else:
-            plain = decompress(codec, view.payload, decompressed_bytes_max)
-            found = walk_records(plain, 0, len(plain), view.count, view.base_timestamp)
+            data = plain = _decompressed(view, codec, decompressed_bytes_max, effort)
+            start, end = 0, len(plain)
+        walk.begin(data, start, end, view.count)
+        # In pieces: between them another thread can have the interpreter lock.
+        for index in range(RECORDS_PER_PIECE, view.count, RECORDS_PER_PIECE):
+            walk.go_on(data, end, index, view.base_timestamp)
+        walk.go_on(data, end, view.count, view.base_timestamp)
     except CorruptRecords as damage:
         raise _invalid(f"a batch for {partition} cannot be read: {damage}") from None
-    min_timestamp, max_timestamp, displaced, keyless = found[:4]
+    min_timestamp, max_timestamp = walk.min_timestamp, walk.max_timestamp
+    displaced, keyless = walk.displaced, walk.keyless
     if view.attributes & APPEND_TIME:
         min_timestamp = max_timestamp = view.max_timestamp
     if displaced:
@@ -279,22 +291,34 @@ def _check_records(
     if is_keyless or is_late_or_early or view.attributes & APPEND_TIME:
         # Records without a timestamp are not early: they alone may turn out to be in order.
         is_certain = is_keyless or (is_late_or_early and min_timestamp > NO_TIMESTAMP)
-        _refuse_records(view, bytes(view.payload) if plain is None else plain, config, now_ms, partition, is_certain)
+        _refuse_records(view, view.payload if plain is None else plain, config, now_ms, partition, is_certain)
     return plain, max_timestamp if max_timestamp > NO_TIMESTAMP else NO_TIMESTAMP
 
 
-def _refuse_records(view: BatchView, plain: bytes, config: LogConfig, now_ms: int, partition: str, is_certain: bool) -> None:
+def _decompressed(view: BatchView, codec: Codec, size_bytes_max: int, effort: Effort) -> bytes | bytearray:
+    try:
+        return decompress_large(codec, view.payload, min(size_bytes_max, effort.decompressed_bytes_max))
+    except ExpandsTooFar:
+        if effort.decompressed_bytes_max < size_bytes_max:
+            raise TooExpensive from None
+        raise
+
+
+def _refuse_records(
+    view: BatchView, plain: bytes | bytearray | memoryview, config: LogConfig, now_ms: int, partition: str, is_certain: bool
+) -> None:
     """Raise the error that names the records at fault, if one is, as `is_certain` says: then not all have to be looked at."""
     append_time_ms = view.max_timestamp if view.attributes & APPEND_TIME else None
     earliest, latest = now_ms - config.message_timestamp_before_max_ms, now_ms + config.message_timestamp_after_max_ms
     errors: list[tuple[int, str]] = []
     is_time = False
-    iterator = RecordIterator(plain, 0, len(plain), view.count, view.base_offset, view.base_timestamp, append_time_ms)
-    for index, record in enumerate(iterator):
+    scan = RecordScan()  # makes no objects of records: one record can have millions of headers
+    for index in range(view.count):
         if len(errors) >= ERRORS_NAMED_MAX or (is_certain and index >= RECORDS_EXAMINED_MAX):
             break
-        timestamp = record.timestamp
-        if config.compact and record.key is None:
+        scan.find(plain, view.count, view.base_timestamp, _ANY_NUMBER, _ANY_NUMBER, 1)
+        timestamp = scan.timestamp if append_time_ms is None else append_time_ms
+        if config.compact and scan.is_keyless:
             errors.append((index, f"the record has no key, and {partition} is compacted: every record needs one there"))
         elif not config.is_append_time and timestamp != NO_TIMESTAMP:
             if not earliest <= timestamp <= latest:
@@ -319,17 +343,25 @@ def _refuse_records(view: BatchView, plain: bytes, config: LogConfig, now_ms: in
         )
 
 
-def _recompressed(view: BatchView, plain: bytes | memoryview, target: Codec, config: LogConfig) -> bytearray:
+def _recompressed(
+    view: BatchView, plain: bytes | bytearray | memoryview, target: Codec, config: LogConfig, partition: str, effort: Effort
+) -> bytearray:
     """The same batch in another codec. The records' own bytes do not change, nor does the producer's part of the header."""
-    level = {
-        Codec.GZIP: config.compression_gzip_level,
-        Codec.LZ4: config.compression_lz4_level,
-        Codec.ZSTD: config.compression_zstd_level,
-    }.get(target)
     batch = bytearray(view.data[:HEADER_SIZE])
-    batch += compress(target, plain, level)
+    recompress(batch, plain, target, _level(target, config), config.max_message_bytes, effort)
+    if len(batch) > config.max_message_bytes:
+        raise _too_large(len(batch), config, partition)
     set_shape(batch, 0, len(batch), target | view.attributes & (TRANSACTIONAL | CONTROL))
     return batch
+
+
+def _level(codec: Codec, config: LogConfig) -> int | None:
+    """The topic's compression level for `codec`; None if it has no levels."""
+    if codec == Codec.GZIP:
+        return config.compression_gzip_level
+    if codec == Codec.LZ4:
+        return config.compression_lz4_level
+    return config.compression_zstd_level if codec == Codec.ZSTD else None
 
 
 def _invalid(message: str) -> KafkaError:

@@ -1,0 +1,313 @@
+"""The lane: expensive work of requests, in slices, so that no client holds the loop.
+
+A handler writes such work as `Steps` (`env/work.py`) and returns `in_slices(context, steps)`. The first slice runs at once:
+most work ends in it, and the handler returns a response as always. The rest waits in the lane. In each turn of the loop the
+lane runs one slice of one connection's work, about `SLICE_S` long by the clock, and the connections take turns: twenty clients
+with expensive requests cost the others no more than one does. A connection that has more requests at hand than fit into a slice
+waits in the same lane (`net/connection.py`).
+
+What releases the interpreter lock (codecs) runs in worker threads: one call with much memory at a time, and one small call.
+That bounds the memory of all such calls together. Connections take turns here too. Work that makes a large response reserves
+memory for it first.
+
+Belongs to one event loop. The order of replies is not its business: each connection keeps that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ottla.broker.request import Handled, Pending
+from ottla.env import InlineWorkers, OffLoop, Steps, Workers
+from ottla.wire.base import EncodeError, Message, Part
+from ottla.wire.headers import encode_response
+
+if TYPE_CHECKING:
+    from ottla.broker.request import RequestContext
+
+SLICE_S = 0.010
+FIRST_SLICE_S = 0.002
+"""Shorter, because every connection may have one in the same turn of the loop."""
+
+SMALL_CALL_BYTES = 8 << 20
+"""Off-loop calls with up to this much memory do not wait for larger ones."""
+
+MEMORY_BYTES = 64 << 20
+"""How much all works together may reserve for what they make."""
+
+T = TypeVar("T")
+
+
+class RoundRobin(Generic[T]):
+    """A queue in which owners take turns; of each owner the first come is the first served."""
+
+    __slots__ = ("_by_owner",)
+
+    def __init__(self) -> None:
+        self._by_owner: dict[int, deque[T]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_owner)
+
+    def put(self, owner: int, item: T) -> None:
+        self._by_owner.setdefault(owner, deque()).append(item)
+
+    @property
+    def first(self) -> T:
+        """What `take` takes next."""
+        return next(iter(self._by_owner.values()))[0]
+
+    def take(self) -> T:
+        owner = next(iter(self._by_owner))
+        items = self._by_owner.pop(owner)
+        item = items.popleft()
+        if items:
+            self._by_owner[owner] = items  # behind all others
+        return item
+
+
+class SlicedWork(Pending):
+    """A request whose response is made in slices."""
+
+    __slots__ = (
+        "_context",
+        "_failure_sent",
+        "_is_held",
+        "_lane",
+        "_steps",
+        "_value_sent",
+        "encoded",
+        "ended_with",
+        "holds_back",
+        "reserved_bytes",
+    )
+
+    def __init__(self, lane: Lane, context: RequestContext, steps: Steps[Handled]) -> None:
+        super().__init__()
+        self._lane = lane
+        self._context = context
+        self._steps = self._encoding(steps)
+        self.encoded: list[Part] | None = None
+        self._value_sent: Any = None
+        self._failure_sent: BaseException | None = None
+        self._is_held = False
+        self.reserved_bytes = 0
+        self.ended_with: Pending | None = None
+        """What the steps have returned, if that is a response to wait for."""
+        self.holds_back = True
+
+    def _encoding(self, steps: Steps[Handled]) -> Steps[Handled]:
+        """`steps`, and the encoding of their response if it is likely to be large, because it took more than one slice."""
+        handled = yield from steps
+        if self._is_held and handled is not None and not isinstance(handled, Pending):
+            yield from self._encode(handled)
+        return handled
+
+    def _encode(self, response: Message) -> Steps[Handled]:
+        encode = partial(encode_response, response, self._context.version, self._context.correlation_id)
+        try:
+            self.encoded = yield OffLoop(encode, SMALL_CALL_BYTES)
+        except EncodeError:
+            pass  # a bug of the handler's: dispatch tries again, and reports it
+        return response
+
+    def run(self, until_s: float) -> None:
+        """Do what can be done until `until_s`."""
+        steps, lane = self._steps, self._lane
+        try:
+            while not self.is_done:
+                value, failure = self._value_sent, self._failure_sent
+                self._value_sent = self._failure_sent = None
+                wanted = steps.send(value) if failure is None else steps.throw(failure)
+                if isinstance(wanted, OffLoop):
+                    lane.run_off_loop(self._context.connection.id, self, wanted)
+                    return
+                if wanted is not None and not lane.reserve(self._context.connection.id, self, wanted.memory_bytes):
+                    return
+                if lane.now_s() >= until_s:
+                    lane.put(self._context.connection.id, self._next_slice)
+                    return
+        except StopIteration as end:
+            self._release()
+            if isinstance(end.value, Pending):
+                self.ended_with = end.value
+                if self._is_held:
+                    self.ended_with.deliver_to(self._encode_and_finish)
+            else:
+                self.complete(end.value)
+        except Exception as failure:
+            self._release()
+            self.fail(failure)
+
+    def _encode_and_finish(self, response: Message | None, failure: BaseException | None) -> None:
+        if response is None or failure is not None:
+            self._finish(response, failure)
+        else:
+            self.ended_with = None
+            self._steps = self._encode(response)
+            self.resume(None, None)
+
+    def _release(self) -> None:
+        self.holds_back = False
+        reserved_bytes, self.reserved_bytes = self.reserved_bytes, 0
+        if reserved_bytes:
+            self._lane.give_back(reserved_bytes)
+
+    def _next_slice(self) -> None:
+        self.run(self._lane.now_s() + SLICE_S)
+
+    def hold(self) -> None:
+        """The request is parked: this is the response from now on."""
+        self._is_held = True
+
+    def resume(self, value: Any, failure: BaseException | None) -> None:
+        """An off-loop call has ended: go on when the lane gets to it."""
+        self._value_sent, self._failure_sent = value, failure
+        self._lane.put(self._context.connection.id, self._next_slice)
+
+    def answer_now(self) -> None:
+        if self.ended_with is not None:
+            self.ended_with.answer_now()
+
+    def abandon(self) -> None:
+        super().abandon()
+        self._value_sent = None
+        self._release()
+        if self.ended_with is not None:
+            self.ended_with.abandon()
+        else:
+            self._steps.close()
+
+
+class Lane:
+    """The lane of one node. `now_s` is the running loop's clock unless it is given."""
+
+    def __init__(self, now_s: Callable[[], float] | None = None) -> None:
+        self.workers: Workers = InlineWorkers()
+        """Runs off-loop calls: in place, unless a node sets it."""
+        self.now_s = asyncio.get_running_loop().time if now_s is None else now_s
+        self._waiting: RoundRobin[Callable[[], None]] = RoundRobin()
+        self._is_scheduled = False
+        self._small = OffLoopCalls(self)
+        self._large = OffLoopCalls(self)
+        self._memory_bytes_free = MEMORY_BYTES
+        self._waiting_for_memory: RoundRobin[tuple[SlicedWork, int]] = RoundRobin()
+
+    def start(self, context: RequestContext, steps: Steps[Handled]) -> Handled:
+        """Run the first slice: returns the response if that was all, else a `Pending` whose rest waits in the lane."""
+        work = SlicedWork(self, context, steps)
+        work.run(self.now_s() + FIRST_SLICE_S)
+        if work.ended_with is not None:
+            return work.ended_with
+        if not work.is_done:
+            work.hold()
+            return work
+        response, failure = work.outcome
+        if failure is not None:
+            raise failure
+        return response
+
+    def put(self, owner: int, run: Callable[[], None]) -> None:
+        """Call `run` when it is the turn of `owner`; it should return after about `SLICE_S`."""
+        self._waiting.put(owner, run)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        run = self._waiting.take()
+        # Scheduled before the slice: what that schedules comes after it, and the loop serves all sockets in between.
+        self._is_scheduled = bool(self._waiting)
+        if self._is_scheduled:
+            asyncio.get_running_loop().call_soon(self._take_turn)
+        run()
+
+    def run_off_loop(self, owner: int, work: SlicedWork, wanted: OffLoop) -> None:
+        """Run a call in a worker thread, then resume `work`."""
+        calls = self._small if wanted.memory_bytes <= SMALL_CALL_BYTES else self._large
+        calls.put(owner, work, wanted)
+
+    def reserve(self, owner: int, work: SlicedWork, memory_bytes: int) -> bool:
+        """Whether the memory is there now; else `work` is resumed when it is."""
+        memory_bytes = min(memory_bytes, MEMORY_BYTES)
+        if not self._waiting_for_memory and memory_bytes <= self._memory_bytes_free:
+            self._memory_bytes_free -= memory_bytes
+            work.reserved_bytes = memory_bytes
+            return True
+        self._waiting_for_memory.put(owner, (work, memory_bytes))
+        return False
+
+    def give_back(self, memory_bytes: int) -> None:
+        """Reserved memory is free again: resume the works that it is enough for."""
+        self._memory_bytes_free += memory_bytes
+        waiting = self._waiting_for_memory
+        while waiting and waiting.first[1] <= self._memory_bytes_free:
+            work, wanted_bytes = waiting.take()
+            if not work.is_done:
+                self._memory_bytes_free -= wanted_bytes
+                work.reserved_bytes = wanted_bytes
+                work.resume(None, None)
+
+
+class OffLoopCalls:
+    """Calls for worker threads, one at a time."""
+
+    __slots__ = ("_lane", "_running", "_waiting")
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self._waiting: RoundRobin[tuple[SlicedWork, OffLoop]] = RoundRobin()
+        self._running: asyncio.Task[None] | None = None
+
+    def put(self, owner: int, work: SlicedWork, wanted: OffLoop) -> None:
+        self._waiting.put(owner, (work, wanted))
+        if self._running is None:
+            self._running = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                work, wanted = self._waiting.take()
+                if work.is_done:
+                    continue  # its connection has gone
+                await self._run_one(work, wanted)
+                del work, wanted  # what they hold should not live until the next call has ended
+        finally:
+            self._running = None
+
+    async def _run_one(self, work: SlicedWork, wanted: OffLoop) -> None:
+        try:
+            value = await self._lane.workers.run(wanted.call)
+        except Exception as failure:
+            work.resume(None, failure)
+        else:
+            work.resume(value, None)
+
+
+class Pauses:
+    """For coroutines: `await pauses.here()` lets others run once a slice is used up."""
+
+    __slots__ = ("_lane", "_owner", "_until_s")
+
+    def __init__(self, context: RequestContext) -> None:
+        self._lane = context.services.lane
+        self._owner = context.connection.id
+        self._until_s = self._lane.now_s() + FIRST_SLICE_S
+
+    async def here(self) -> None:
+        lane = self._lane
+        if lane.now_s() < self._until_s:
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        lane.put(self._owner, lambda: None if turn.done() else turn.set_result(None))
+        await turn
+        self._until_s = lane.now_s() + SLICE_S
+
+
+def in_slices(context: RequestContext, steps: Steps[Handled]) -> Handled:
+    """The response that `steps` make: at once if they are few, else later."""
+    return context.services.lane.start(context, steps)

@@ -1,0 +1,82 @@
+"""A client that produces ten times a second and measures its waits: alone in its process, so that an attacker does not slow it.
+
+    with Bystander(port, topic) as bystander:
+        ... attack ...
+    bystander.worst_s
+
+A wait is measured by the clock, less the time in which the node's loop was ready to run but other processes had the cores:
+the machine may be busy. What the loop spends on other requests, or waits for the interpreter lock, counts.
+
+`python -m tests.support.hostile.bystander PORT TOPIC PID` is the process. It ends with its standard input, and prints the
+waits.
+"""
+
+import json
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+from tests.support.logs.batches import make_batch
+from tests.support.peers.raw_client import RawClient
+
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+PERIOD_S = 0.1
+
+
+class Bystander:
+    """The process. `worst_s` and `count` are there after the block."""
+
+    def __init__(self, port: int, topic: str, pid: int) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.hostile.bystander", str(port), topic, str(pid)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n"
+        self.worst_s = self.worst_clock_s = 0.0
+        self.count = 0
+
+    def __enter__(self) -> "Bystander":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        output, _ = self._process.communicate("", timeout=180)
+        waits = json.loads(output)
+        self.worst_s, self.worst_clock_s = max(wait for wait, _ in waits), max(wait for _, wait in waits)
+        self.count = len(waits)
+
+
+def queued_s(pid: int | str) -> float:
+    """How long the main thread of a process has been ready to run without a core."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+
+
+def main(port: int, topic: str, pid: int) -> None:
+    waits: list[tuple[float, float]] = []
+    with RawClient(port, timeout_s=180) as client:
+        while True:
+            part = PartitionProduceData(index=0, records=bytes(make_batch(b"bystander", timestamp=int(time.time() * 1000))))
+            request = ProduceRequest(
+                acks=-1, timeout_ms=30_000, topic_data=[TopicProduceData(name=topic, partition_data=[part])]
+            )
+            queued_before_s = queued_s(pid) + queued_s("self")
+            begun_s = time.monotonic()
+            (answer,) = client.request(request, 9).responses[0].partition_responses
+            assert answer.error_code == 0, answer
+            wait_s = time.monotonic() - begun_s
+            if not waits:
+                print("ready", flush=True)
+            waits.append((wait_s - (queued_s(pid) + queued_s("self") - queued_before_s), wait_s))
+            if select.select([sys.stdin], [], [], max(0.0, PERIOD_S - wait_s))[0]:
+                break
+    print(json.dumps(waits))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

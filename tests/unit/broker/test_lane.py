@@ -1,0 +1,300 @@
+"""The lane: slices by the clock, turns of connections, off-loop calls, reserved memory."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import pytest
+
+from ottla.broker import lane as lanes
+from ottla.broker.lane import FIRST_SLICE_S, SLICE_S, SMALL_CALL_BYTES, Lane, Pauses, RoundRobin, SlicedWork, in_slices
+from ottla.broker.request import ConnectionInfo, Handled, Pending, RequestContext, future_of
+from ottla.env import OffLoop, Reserve, Steps
+from ottla.errors import KafkaError
+from ottla.sim.loop import VirtualLoop
+from ottla.wire.codec import join_parts
+from ottla.wire.headers import encode_response
+from ottla.wire.messages.metadata import MetadataResponse
+
+T = TypeVar("T")
+VERSION = 9
+
+
+def virtual(work: Coroutine[Any, Any, None]) -> None:
+    VirtualLoop().run(work)
+
+
+def spend(seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    loop.spend(seconds)
+
+
+def context_of(lane: Lane, connection: int = 1) -> RequestContext:
+    services: Any = SimpleNamespace(lane=lane)
+    return RequestContext(services, ConnectionInfo(connection, "PLAINTEXT", ("peer", 1)), 3, VERSION, 5, "client", 0.0)
+
+
+class LateWorkers:
+    """Workers whose calls run when a test says so."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
+
+    async def run(self, call: Callable[[], T], /) -> T:
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self.begun.append((call, future))
+        return await future
+
+    def end_first(self) -> None:
+        call, future = self.begun.pop(0)
+        try:
+            future.set_result(call())
+        except Exception as failure:
+            future.set_exception(failure)
+
+
+async def turns(count: int = 10) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def test_owners_take_turns_in_a_round_robin() -> None:
+    queue: RoundRobin[str] = RoundRobin()
+    for owner, item in ((1, "a1"), (1, "a2"), (1, "a3"), (2, "b1"), (3, "c1"), (3, "c2")):
+        queue.put(owner, item)
+    assert queue.first == "a1"
+    taken = []
+    while queue:
+        taken.append(queue.take())
+    assert taken == ["a1", "b1", "c1", "a2", "c2", "a3"]
+
+
+def test_work_that_fits_into_the_first_slice_is_answered_at_once() -> None:
+    async def scenario() -> None:
+        response = MetadataResponse()
+
+        def steps() -> Steps[Handled]:
+            for _ in range(100):
+                yield None
+            return response
+
+        assert in_slices(context_of(Lane()), steps()) is response
+
+    virtual(scenario())
+
+
+def test_failure_in_the_first_slice_is_raised() -> None:
+    async def scenario() -> None:
+        def steps() -> Steps[Handled]:
+            yield None
+            raise KafkaError(3, "no")
+
+        with pytest.raises(KafkaError):
+            in_slices(context_of(Lane()), steps())
+
+    virtual(scenario())
+
+
+def test_a_slice_ends_by_the_clock_and_connections_take_turns() -> None:
+    async def scenario() -> None:
+        lane, done = Lane(), []
+
+        def steps(name: str) -> Steps[Handled]:
+            for _ in range(12):
+                done.append(name)
+                spend(SLICE_S / 4 + 1e-6)
+                yield None
+            return MetadataResponse(cluster_id=name)
+
+        works = [in_slices(context_of(lane, number), steps(name)) for number, name in enumerate("abc")]
+        assert done == ["a", "b", "c"], "the first slice is shorter than one of these steps"
+        answers = [await future_of(work) for work in works]
+        assert [answer.cluster_id for answer in answers] == ["a", "b", "c"]
+        runs = "".join(done[3:])
+        assert runs.startswith("aaaabbbbccccaaaa")
+
+    virtual(scenario())
+
+
+def test_one_slice_in_each_turn_of_the_loop() -> None:
+    async def scenario() -> None:
+        lane, slices = Lane(), []
+
+        def steps() -> Steps[Handled]:
+            for _ in range(5):
+                slices.append(None)
+                spend(SLICE_S)
+                yield None
+            return None
+
+        works = [in_slices(context_of(lane, number), steps()) for number in range(5)]
+        assert all(isinstance(work, SlicedWork) for work in works)
+        while len(slices) < 25:
+            before = len(slices)
+            await asyncio.sleep(0)
+            assert len(slices) - before <= 1
+
+    virtual(scenario())
+
+
+def test_response_of_more_than_one_slice_is_encoded_off_the_loop() -> None:
+    async def scenario() -> None:
+        lane = Lane()
+        lane.workers = workers = LateWorkers()
+        response = MetadataResponse(cluster_id="c")
+
+        def steps() -> Steps[Handled]:
+            spend(FIRST_SLICE_S)
+            yield None
+            return response
+
+        work = in_slices(context_of(lane), steps())
+        assert isinstance(work, SlicedWork)
+        await turns()
+        assert not work.is_done
+        workers.end_first()
+        await turns()
+        assert work.outcome == (response, None)
+        assert work.encoded is not None
+        assert join_parts(work.encoded) == join_parts(encode_response(response, VERSION, 5))
+
+    virtual(scenario())
+
+
+def test_off_loop_calls_return_and_raise_into_the_work() -> None:
+    async def scenario() -> None:
+        seen = []
+
+        def steps() -> Steps[Handled]:
+            seen.append((yield OffLoop(lambda: 7, 1)))
+            try:
+                yield OffLoop(lambda: 1 // 0, 1)
+            except ZeroDivisionError:
+                seen.append("caught")
+            return None
+
+        work = in_slices(context_of(Lane()), steps())
+        assert isinstance(work, SlicedWork)
+        assert work.holds_back
+        assert await future_of(work) is None
+        assert not work.holds_back
+        assert seen == [7, "caught"]
+
+    virtual(scenario())
+
+
+def test_large_calls_run_one_at_a_time_and_small_ones_beside_them() -> None:
+    async def scenario() -> None:
+        lane = Lane()
+        lane.workers = workers = LateWorkers()
+
+        def steps(memory_bytes: int) -> Steps[Handled]:
+            yield OffLoop(lambda: None, memory_bytes)
+            return None
+
+        large = [in_slices(context_of(lane, number), steps(SMALL_CALL_BYTES + 1)) for number in range(3)]
+        small = in_slices(context_of(lane, 9), steps(SMALL_CALL_BYTES))
+        await turns()
+        assert len(workers.begun) == 2
+        del workers.begun[0]  # it takes for ever
+        workers.end_first()
+        assert isinstance(small, Pending)
+        await future_of(small)
+        assert not any(isinstance(work, Pending) and work.is_done for work in large)
+
+    virtual(scenario())
+
+
+def test_abandoned_work_is_closed_and_its_waiting_calls_are_not_run() -> None:
+    async def scenario() -> None:
+        lane = Lane()
+        lane.workers = workers = LateWorkers()
+        closed = []
+
+        def steps(name: str) -> Steps[Handled]:
+            try:
+                yield OffLoop(lambda: name, 1)
+            finally:
+                closed.append(name)
+            return None
+
+        works = [in_slices(context_of(lane, number), steps(name)) for number, name in enumerate("abc")]
+        await turns()
+        for work in works[:2]:
+            assert isinstance(work, SlicedWork)
+            work.abandon()
+        assert closed == ["a", "b"]
+        workers.end_first()
+        await turns()
+        assert [call() for call, _ in workers.begun] == ["c"]
+
+    virtual(scenario())
+
+
+def test_memory_is_reserved_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "MEMORY_BYTES", 100)
+
+    async def scenario() -> None:
+        lane = Lane()
+        lane.workers = workers = LateWorkers()
+        begun = []
+
+        def steps(name: str, memory_bytes: int) -> Steps[Handled]:
+            yield Reserve(memory_bytes)
+            begun.append(name)
+            yield OffLoop(lambda: None, 1)
+            return None
+
+        wanted = {"a": 60, "b": 60, "c": 1, "d": 1000}
+        works = [in_slices(context_of(lane, number), steps(*each)) for number, each in enumerate(wanted.items())]
+        assert begun == ["a"], "c waits behind b: else a large one could wait for ever"
+        await turns()
+        workers.end_first()
+        await turns()
+        assert begun == ["a", "b", "c"]
+        for work in works[1:3]:
+            assert isinstance(work, SlicedWork)
+            work.abandon()
+        await turns()
+        assert begun == ["a", "b", "c", "d"], "more than there is gets all there is"
+
+    virtual(scenario())
+
+
+def test_response_to_wait_for_is_passed_on() -> None:
+    async def scenario() -> None:
+        lane, inner = Lane(), Pending()
+
+        def steps(is_long: bool) -> Steps[Handled]:
+            spend(FIRST_SLICE_S * is_long)
+            yield None
+            return inner
+
+        assert in_slices(context_of(lane), steps(False)) is inner
+        work = in_slices(context_of(lane), steps(True))
+        assert isinstance(work, SlicedWork)
+        await turns()
+        assert not work.holds_back
+        inner.complete(MetadataResponse(cluster_id="late"))
+        assert (await future_of(work)).cluster_id == "late"
+
+    virtual(scenario())
+
+
+def test_coroutines_pause_when_their_slice_is_used_up() -> None:
+    async def scenario() -> None:
+        lane, done = Lane(), []
+
+        async def work(name: str, connection: int) -> None:
+            pauses = Pauses(context_of(lane, connection))
+            for _ in range(8):
+                done.append(name)
+                spend(SLICE_S / 2 + 1e-6)
+                await pauses.here()
+
+        await asyncio.gather(work("a", 1), work("b", 2))
+        assert "".join(done) == "abaabbaabbaabbab"
+
+    virtual(scenario())
