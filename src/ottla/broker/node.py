@@ -22,7 +22,7 @@ from ottla.broker.hosts.controller import ControllerHost
 from ottla.broker.hosts.metadata_loader import MetadataLoader
 from ottla.broker.hosts.quorum import QuorumHost
 from ottla.broker.hosts.snapshot_writer import SnapshotWriter
-from ottla.broker.hosts.starting import join_metadata, start_metadata, wait_joined
+from ottla.broker.hosts.starting import join_metadata, start_metadata, unless_given_up, wait_joined
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.net.listeners import Listeners
 from ottla.broker.node_settings import address_text, controller_settings, endpoints_of, net_settings, warn_of_settings
@@ -50,8 +50,9 @@ _NOT_REGISTERED = -1
 class Node:
     """A running node. Created by `start`."""
 
-    def __init__(self, world: World, settings: BrokerSettings) -> None:
+    def __init__(self, world: World, settings: BrokerSettings, given_up: asyncio.Event | None = None) -> None:
         self._world = world
+        self._given_up = given_up
         self._settings = settings
         self._metadata = MetadataCache()
         self._broker: BrokerRole | None = None
@@ -72,12 +73,21 @@ class Node:
         """Set, with the reason, when the node cannot go on and must be stopped."""
 
     @classmethod
-    async def start(cls, world: World, settings: Mapping[str, str], *, hostname: str = "localhost") -> Node:
+    async def start(
+        cls,
+        world: World,
+        settings: Mapping[str, str],
+        *,
+        hostname: str = "localhost",
+        given_up: asyncio.Event | None = None,
+    ) -> Node:
         """Start a node with the texts of a `server.properties`; its directories must be formatted.
+
+        It waits for other nodes of its quorum until `given_up` is set, and then raises `StartGivenUp`.
 
         Raises an `OttlaError` with a one-sentence reason if it cannot start; ports and locks are released then.
         """
-        node = cls(world, BrokerSettings(settings, hostname=hostname))
+        node = cls(world, BrokerSettings(settings, hostname=hostname), given_up)
         try:
             warn_of_settings(settings)
             await node._start()
@@ -145,8 +155,9 @@ class Node:
         else:
             await join_metadata(node.quorum, node.loader, controller, controller.endpoints if config.is_controller else ())
             self._serve_quorum(node)
-            await wait_joined(node.quorum, node.loader)
-        services = await self._broker.join(self._endpoints, self._stopping)
+            await unless_given_up(wait_joined(node.quorum, node.loader), self._given_up)
+        joining = self._broker.join(self._endpoints, self._stopping)
+        services = await (joining if is_alone else unless_given_up(joining, self._given_up))
         if config.ottla_metrics_port >= 0:
             await self._serve_metrics(services, config.broker_listeners[0].host, config.ottla_metrics_port)
         self._serve(services)
@@ -183,7 +194,7 @@ class Node:
         """Serve the controller's listeners, which the other voters need to elect a leader; then wait for one."""
         await join_metadata(node.quorum, node.loader, node.controller, node.controller.endpoints)
         self._serve(node)
-        await wait_joined(node.quorum, node.loader)
+        await unless_given_up(wait_joined(node.quorum, node.loader), self._given_up)
 
     def _serve(self, services: NodeServices) -> None:
         self.dispatcher.services = services

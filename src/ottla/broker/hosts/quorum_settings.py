@@ -31,8 +31,8 @@ def check_alone(voters: VoterSet, local: ReplicaKey, folder: str) -> None:
             "start with the directory that the quorum was formatted with"
         )
     raise NotAQuorumOfOne(
-        f"this quorum has {len(voters)} voters ({', '.join(map(str, voters.ids))}), and a node of Ottla leads a "
-        "quorum of one only: set controller.quorum.voters to this node alone, or format with --standalone"
+        f"this quorum has {len(voters)} voters ({', '.join(map(str, voters.ids))}), and node {local} cannot lead it "
+        "alone: start the other voters too"
     )
 
 

@@ -1,14 +1,17 @@
-"""Starts the metadata of a node: loads the log, takes part in the quorum, and waits until the metadata is published."""
+"""Starts the metadata of a node: loads the log, takes part in the quorum, and waits until the metadata is published.
+
+A node of several waits for the others without a limit: `unless_given_up` ends that when the node is told to stop.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.broker.hosts.metadata_log import MetadataBatch
 from ottla.broker.hosts.quorum_listener import Listeners
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, OttlaError
 
 if TYPE_CHECKING:
     from ottla.broker.hosts.controller import ControllerHost
@@ -16,6 +19,29 @@ if TYPE_CHECKING:
     from ottla.broker.hosts.quorum import QuorumHost
     from ottla.metadata.image.cluster import Endpoint
     from ottla.raft.snapshots import SnapshotContent, SnapshotId
+
+
+_Result = TypeVar("_Result")
+
+
+class StartGivenUp(OttlaError):
+    """The node was told to stop while its start waited for other nodes."""
+
+
+async def unless_given_up(waiting: Coroutine[Any, Any, _Result], given_up: asyncio.Event | None) -> _Result:
+    """The result of `waiting`; cancels it and raises `StartGivenUp` if `given_up` is set before."""
+    if given_up is None:
+        return await waiting
+    task, giving_up = asyncio.ensure_future(waiting), asyncio.ensure_future(given_up.wait())
+    try:
+        await asyncio.wait({task, giving_up}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise StartGivenUp("told to stop before the start was over: the other nodes were not there")
+    finally:
+        task.cancel()
+        giving_up.cancel()
+        await asyncio.wait({task, giving_up})
 
 
 async def start_metadata(
@@ -68,7 +94,11 @@ async def _published(quorum: QuorumHost, loader: MetadataLoader, end_offset: int
     """Wait until everything below `end_offset` is published; raise the reason if it cannot be."""
     published = loader.published_up_to(end_offset)
     waited: list[asyncio.Future[Any]] = [published, quorum.failure]
-    await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+    try:
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:
+        published.cancel()  # or the loader refuses it when it closes, and nobody looks
+        raise
     if quorum.failure.done():
         published.cancel()
         raise quorum.failure.result()

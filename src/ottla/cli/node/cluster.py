@@ -39,14 +39,19 @@ class Child:
         self.node_id = int(settings["node.id"])
         self.bootstrap_servers = ""
         self.cluster_id = ""
+        self.error: str | None = None
+        """Why the node has failed, if it has said so."""
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Set when the node answers requests; fails when its process ends before."""
 
     async def follow_output(self) -> None:
-        """The line that says it is ready, then its end."""
+        """The line that says it is ready, or why it failed; then its end."""
         assert self.process.stdout is not None
         async for line in self.process.stdout:
             facts = json.loads(line)
+            if "error" in facts:
+                self.error = facts["error"]
+                continue
             self.bootstrap_servers, self.cluster_id = facts["bootstrap_servers"], facts["cluster_id"]
             if not self.ready.done():
                 self.ready.set_result(None)
@@ -90,11 +95,11 @@ async def run_cluster(
             folder = None if log_dir is None else str(log_dir / f"node-{settings['node.id']}")
             child = await _start({"settings": dict(settings), "level": level, "log_dir": folder})
             children.append(child)
-            followers += [loop.create_task(child.follow_output()), loop.create_task(child.follow_log())]
-            followers.append(loop.create_task(_watch(child, children, stopping)))
+            followers += [loop.create_task(child.follow_log()), loop.create_task(_watch(child, children, stopping))]
         stopped = loop.create_task(stopping.wait())
         ready = asyncio.gather(*(child.ready for child in children))
-        await asyncio.wait([stopped, ready], return_when=asyncio.FIRST_COMPLETED)
+        either: list[asyncio.Future[Any]] = [stopped, ready]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if ready.done():
             ready.result()  # raises if a node could not start
             on_ready(children)
@@ -126,17 +131,25 @@ async def _start(job: Mapping[str, Any]) -> Child:
     return Child(job["settings"], process)
 
 
+def ending(code: int) -> str:
+    """How a process has ended, in words."""
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
 async def _watch(child: Child, children: Sequence[Child], stopping: asyncio.Event) -> None:
     """Report the end of a node; when the last one has ended, so does the command."""
+    await child.follow_output()
     code = await child.process.wait()
     if stopping.is_set():
         return
-    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    how = ending(code)
     if not child.ready.done():
-        child.ready.set_exception(click.ClickException(f"node {child.node_id} did not start ({how}): see the lines above"))
+        reason = child.error or f"it did not start ({how}): see the lines above"
+        child.ready.set_exception(click.ClickException(f"node {child.node_id}: {reason}"))
         return
     warn(
-        f"node {child.node_id} has ended ({how}). The others go on without its partitions; start the command again to have it back"
+        f"node {child.node_id} has ended ({child.error or how})."
+        " The others go on without its partitions; start the command again to have it back"
     )
     if all(each.process.returncode is not None for each in children):
         stopping.set()

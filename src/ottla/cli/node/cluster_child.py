@@ -1,7 +1,8 @@
 """One node of `ottla up --nodes`: `python -m ottla.cli.node.cluster_child`.
 
 The first line of stdin is a JSON object: the node's settings, the log level and the folder for log files. When the node is
-ready it prints a line of JSON. A thread watches stdin: when the parent is gone, however it ended, the node shuts down cleanly.
+ready it prints a line of JSON; if it fails, one with the reason. A thread watches stdin: when the parent is gone, however it
+ended, the node shuts down cleanly.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def stop_with_parent() -> None:
 
 def main() -> None:
     gc.disable()  # see `up`
-    from ottla.cli.common.output import print_json, warn
+    from ottla.cli.common.output import print_json
     from ottla.cli.logs import configure_logging
     from ottla.cli.node.running import run_node
     from ottla.env.real.child import read_line
@@ -51,7 +52,7 @@ def main() -> None:
     try:
         run_node(job["settings"], tell)
     except OttlaError as failure:
-        warn(str(failure))
+        print_json({"error": str(failure)})
         sys.exit(1)
 
 

@@ -2,7 +2,8 @@
 
 SIGINT, SIGTERM and SIGHUP (the terminal was closed) begin a clean shutdown. A second signal does not cut it short: the node is
 still writing. A signal that the process inherited as ignored stays ignored: SIGHUP under nohup, SIGINT in a script's background
-job. A failed start, and a node that fails while running, end in one sentence and exit code 1.
+job. A start that waits for other nodes is given up; any other is finished first. A failed start, and a node that fails while
+running, end in one sentence and exit code 1.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import socket
 from collections.abc import Callable, Mapping
 
 from ottla.broker.formatting import format_if_new
+from ottla.broker.hosts.starting import StartGivenUp
 from ottla.broker.node import Node
 from ottla.env import World
 from ottla.env.real.descriptors import raise_descriptor_limit
@@ -37,14 +39,14 @@ async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], fo
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     with real_world() as world:
-        starting = asyncio.ensure_future(_start(world, settings, format_new))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, _on_signal, number.name, stopping)
-        stopped_early = asyncio.ensure_future(stopping.wait())
-        await asyncio.wait({starting, stopped_early}, return_when=asyncio.FIRST_COMPLETED)
-        node = await starting  # a signal came during the start: finish it, then shut down cleanly
-        stopped_early.cancel()
+        try:
+            node = await _start(world, settings, format_new, stopping)
+        except StartGivenUp as given_up:
+            logger.info("%s", given_up)
+            return
         _freeze_memory()
         gc.enable()  # not earlier: a start makes many objects and little garbage
         try:
@@ -55,11 +57,11 @@ async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], fo
             await node.stop()
 
 
-async def _start(world: World, settings: Mapping[str, str], format_new: bool) -> Node:
+async def _start(world: World, settings: Mapping[str, str], format_new: bool, stopping: asyncio.Event) -> Node:
     hostname = socket.gethostname()
     if format_new:
         await format_if_new(world, settings)
-    return await Node.start(world, settings, hostname=hostname)
+    return await Node.start(world, settings, hostname=hostname, given_up=stopping)
 
 
 async def _until_over(node: Node, stopping: asyncio.Event) -> None:

@@ -11,11 +11,13 @@ from pathlib import Path
 import click
 
 from ottla.cli.common.escaping import escape
-from ottla.cli.common.output import print_json
+from ottla.cli.common.output import print_json, warn
 from ottla.cli.node.cluster import Child, run_cluster
 from ottla.cli.node.cluster_settings import cluster_settings, default_ports
 
 DEFAULT_PORT = 9092
+OWN_SETTINGS = frozenset({"node.id", "listeners", "advertised.listeners", "log.dirs", "log.dir", "controller.quorum.voters"})
+"""Settings that differ from node to node, so that `--set` cannot give one value to all."""
 
 
 def up_cluster(
@@ -31,10 +33,14 @@ def up_cluster(
     quiet: bool,
 ) -> None:
     """Run `count` nodes until a signal stops them."""
+    for name in sorted(OWN_SETTINGS & overrides.keys()):
+        raise click.UsageError(f"--set {name}: with --nodes each node has its own; use --host, --port and --data instead")
     try:
         ports = default_ports(port, count) if port else _free_ports(host, count)
     except ValueError as no_room:
         raise click.UsageError(str(no_room)) from None
+    if count % 2 == 0:
+        warn(f"--nodes {count}: a quorum of {count} survives no more failures than one of {count - 1}; prefer an odd number")
     nodes = [{**settings, **overrides} for settings in cluster_settings(host, ports, str(data))]
     for index, settings in enumerate(nodes):
         if metrics_port is not None:
@@ -70,9 +76,10 @@ def _tell(children: list[Child], data: Path, as_json: bool) -> None:
         return
     is_default = children[0].bootstrap_servers == f"127.0.0.1:{DEFAULT_PORT}"
     where = "" if is_default else f" --bootstrap-server {children[0].bootstrap_servers}"
+    up_at = f"{click.style(servers, bold=True)} (cluster {cluster_id}; data in {escape(str(data))})"
     click.echo(  # noqa: TID251  # several lines, and the names in them are escaped
         f"""
-A cluster of {len(children)} Ottla nodes is up at {click.style(servers, bold=True)} (cluster {cluster_id}; data in {escape(str(data))})
+A cluster of {len(children)} Ottla nodes is up at {up_at}
 Topics are spread over the nodes, one replica each: partitions of a node that is down wait until it is back.
 
 Try next, in another terminal:

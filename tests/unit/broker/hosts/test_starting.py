@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.support.nodes.quorum_node import FOLDER, QuorumNode
 
-from ottla.broker.hosts.starting import start_metadata
+from ottla.broker.hosts.starting import StartGivenUp, start_metadata, unless_given_up
 from ottla.errors import LogDirectoryFailed
 
 
@@ -41,5 +41,44 @@ def test_failed_sync_ends_the_start_with_its_reason(skip: int) -> None:
         with pytest.raises(LogDirectoryFailed):
             await start_metadata(node.quorum, node.loader, node.controller, ())
         await node.loader.close()
+
+    asyncio.run(run())
+
+
+def test_a_wait_for_other_nodes_ends_when_it_is_given_up() -> None:
+    async def run() -> None:
+        given_up, is_cancelled = asyncio.Event(), False
+
+        async def wait_forever() -> None:
+            nonlocal is_cancelled
+            try:
+                await asyncio.get_running_loop().create_future()
+            except asyncio.CancelledError:
+                is_cancelled = True
+                raise
+
+        waiting = asyncio.ensure_future(unless_given_up(wait_forever(), given_up))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        given_up.set()
+        with pytest.raises(StartGivenUp, match="told to stop"):
+            await asyncio.wait_for(waiting, 30)
+        assert is_cancelled
+
+    asyncio.run(run())
+
+
+def test_a_wait_that_ends_gives_its_result_or_its_error() -> None:
+    async def seven() -> int:
+        return 7
+
+    async def fail() -> int:
+        raise LogDirectoryFailed("/d", OSError("broken"))
+
+    async def run() -> None:
+        for given_up in (None, asyncio.Event()):
+            assert await unless_given_up(seven(), given_up) == 7
+            with pytest.raises(LogDirectoryFailed):
+                await unless_given_up(fail(), given_up)
 
     asyncio.run(run())

@@ -58,6 +58,10 @@ def test_log_dirs_setting_overrides_the_data_folder(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["used"]
 
 
+def test_help_has_an_example_of_a_cluster() -> None:
+    assert "ottla up --nodes 3 " in run_ottla("up", "--help").stdout
+
+
 def test_ipv6_host_needs_no_brackets() -> None:
     assert solo_settings("::1", 9092, "/d")["listeners"] == "PLAINTEXT://[::1]:9092,CONTROLLER://[::1]:0"
     assert solo_settings("[::1]", 9092, "/d") == solo_settings("::1", 9092, "/d")

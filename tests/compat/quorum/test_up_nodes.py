@@ -1,0 +1,113 @@
+"""`ottla up --nodes 3`: one command runs a cluster, and leaves no process behind however it ends."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.peers.topics import await_true
+from tests.support.servers.kafka_server import HANG_S
+from tests.support.servers.ottla_server import OTTLA, run_ottla
+
+from ottla import Consumer, Producer
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return not Path(f"/proc/{pid}/stat").exists() or Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@contextmanager
+def up(data: Path) -> Iterator[tuple["subprocess.Popen[str]", dict[str, Any]]]:
+    """Three nodes that are ready."""
+    command = [*OTTLA, "up", "--nodes", "3", "--port", "0", "--data", str(data), "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pids: list[int] = []
+    try:
+        assert process.stdout is not None
+        facts = json.loads(process.stdout.readline())
+        pids = [each["pid"] for each in facts["nodes"]]
+        yield process, facts
+    finally:
+        process.kill()
+        process.communicate()
+        for pid in filter(is_alive, pids):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_the_cluster_serves_and_stops_with_an_interrupt(tmp_path: Path) -> None:
+    with up(tmp_path) as (process, facts):
+        servers, pids = facts["bootstrap_servers"], [each["pid"] for each in facts["nodes"]]
+        assert len(servers.split(",")) == len(set(pids)) == 3
+        assert run_ottla("topics", "create", "orders", "--partitions", 3, "--bootstrap-server", servers).returncode == 0
+        with Producer(servers) as producer:
+            for number in range(30):
+                producer.send("orders", str(number).encode(), partition=number % 3)
+        values: list[bytes | None] = []
+        with Consumer(servers, auto_offset_reset="earliest") as consumer:
+            consumer.assign([("orders", partition) for partition in range(3)])
+            await_true(lambda: values.extend(each.value for each in consumer.poll(1)) or len(values) >= 30, "all records")
+        assert sorted(values, key=str) == sorted((str(number).encode() for number in range(30)), key=str)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(HANG_S) == 0
+        assert not any(map(is_alive, pids))
+
+
+def test_nodes_end_with_their_parent_even_while_they_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTTLA_TEST_MARK", str(tmp_path))
+    command = [*OTTLA, "up", "--nodes", "3", "--port", "0", "--data", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        assert "node " in process.stderr.readline()  # the nodes run, and wait for a leader
+        await_true(lambda: len(started_with(f"OTTLA_TEST_MARK={tmp_path}")) == 4, "the command and its three nodes")
+    finally:
+        process.kill()
+        process.communicate()
+    await_true(lambda: not started_with(f"OTTLA_TEST_MARK={tmp_path}"), "the nodes end with their parent")
+
+
+def first_of_free_ports() -> int:
+    """A port for node 1: those of three nodes and their controllers are free, and below those that the system hands out."""
+    for first in range(20_000, 22_000, 3):
+        with ExitStack() as held:
+            try:
+                for port in (*range(first, first + 3), *range(first + 10_000, first + 10_003)):
+                    held.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return first
+    raise AssertionError("no six free ports from 20000 on")
+
+
+def started_with(mark: str) -> list[str]:
+    """The processes whose environment has `mark`."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if mark.encode() in each.read_bytes():
+                found.append(each.parent.name)
+    return found
+
+
+def test_a_taken_port_is_named_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTTLA_TEST_MARK", str(tmp_path))
+    first = first_of_free_ports()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", first + 1))
+        taken.listen()
+        done = run_ottla("up", "--nodes", 3, "--port", first, "--data", tmp_path, "--quiet")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (sentence,) = done.stderr.splitlines()
+    assert sentence.startswith(f"ottla: node 2: cannot listen on 127.0.0.1, port {first + 1}: the port is taken")
+    assert not started_with(f"OTTLA_TEST_MARK={tmp_path}")
