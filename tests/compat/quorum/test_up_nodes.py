@@ -76,6 +76,21 @@ def test_nodes_end_with_their_parent_even_while_they_start(tmp_path: Path, monke
     await_true(lambda: not started_with(f"OTTLA_TEST_MARK={tmp_path}"), "the nodes end with their parent")
 
 
+def test_an_interrupt_during_the_start_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTTLA_TEST_MARK", str(tmp_path))
+    command = [*OTTLA, "up", "--nodes", "3", "--port", "0", "--data", str(tmp_path), "--quiet"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        await_true(lambda: len(started_with(f"OTTLA_TEST_MARK={tmp_path}")) == 4, "the command and its three nodes")
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=HANG_S) == ("", "")
+        assert process.returncode == 0
+        assert not started_with(f"OTTLA_TEST_MARK={tmp_path}")
+    finally:
+        process.kill()
+        process.wait()
+
+
 def first_of_free_ports() -> int:
     """A port for node 1: those of three nodes and their controllers are free, and below those that the system hands out."""
     for first in range(20_000, 22_000, 3):

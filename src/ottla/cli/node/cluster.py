@@ -97,9 +97,9 @@ async def run_cluster(
             children.append(child)
             followers += [loop.create_task(child.follow_log()), loop.create_task(_watch(child, children, stopping))]
         stopped = loop.create_task(stopping.wait())
-        ready = asyncio.gather(*(child.ready for child in children))
-        either: list[asyncio.Future[Any]] = [stopped, ready]
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        ready = loop.create_task(_all_ready(children))
+        followers.append(ready)
+        await asyncio.wait({stopped, ready}, return_when=asyncio.FIRST_COMPLETED)
         if ready.done():
             ready.result()  # raises if a node could not start
             on_ready(children)
@@ -113,6 +113,10 @@ async def run_cluster(
         await asyncio.gather(*followers, return_exceptions=True)
     if is_over:
         raise click.ClickException("every node has ended: see the lines above")
+
+
+async def _all_ready(children: Sequence[Child]) -> None:
+    await asyncio.gather(*(child.ready for child in children))
 
 
 async def _start(job: Mapping[str, Any]) -> Child:
