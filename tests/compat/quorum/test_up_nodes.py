@@ -26,6 +26,11 @@ def is_alive(pid: int) -> bool:
     return not Path(f"/proc/{pid}/stat").exists() or Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
+def complaints(stderr: str) -> list[str]:
+    """What a quiet command printed. On a busy machine nodes may be up already: the last ones leave without a controller."""
+    return [line for line in stderr.splitlines() if " WARNING  node: leaving the cluster" not in line]
+
+
 @contextmanager
 def up(data: Path) -> Iterator[tuple["subprocess.Popen[str]", dict[str, Any]]]:
     """Three nodes that are ready."""
@@ -83,7 +88,8 @@ def test_an_interrupt_during_the_start_is_no_error(tmp_path: Path, monkeypatch: 
     try:
         await_true(lambda: len(started_with(f"OTTLA_TEST_MARK={tmp_path}")) == 4, "the command and its three nodes")
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=HANG_S) == ("", "")
+        said, complained = process.communicate(timeout=HANG_S)
+        assert (said, complaints(complained)) == ("", [])
         assert process.returncode == 0
         assert not started_with(f"OTTLA_TEST_MARK={tmp_path}")
     finally:
@@ -123,6 +129,6 @@ def test_a_taken_port_is_named_in_one_sentence(tmp_path: Path, monkeypatch: pyte
         done = run_ottla("up", "--nodes", 3, "--port", first, "--data", tmp_path, "--quiet")
     assert done.returncode == 1
     assert done.stdout == ""
-    (sentence,) = done.stderr.splitlines()
+    (sentence,) = complaints(done.stderr)
     assert sentence.startswith(f"ottla: node 2: cannot listen on 127.0.0.1, port {first + 1}: the port is taken")
     assert not started_with(f"OTTLA_TEST_MARK={tmp_path}")
