@@ -5,6 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from ottla.broker.roles.broker_role import BrokerRole
+from ottla.broker.settings import BrokerSettings
+from ottla.broker.solo_settings import solo_settings
 from ottla.ids import Uuid
 from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import MetadataImage
@@ -24,7 +26,12 @@ class Door:
 
 
 def role_of(door: Any, cordoned: list[Uuid]) -> BrokerRole:
-    node: Any = SimpleNamespace(node_id=1, cluster_id="cluster", loader=SimpleNamespace(published_offset=5))
+    node: Any = SimpleNamespace(
+        node_id=1,
+        cluster_id="cluster",
+        loader=SimpleNamespace(published_offset=5),
+        settings=BrokerSettings(solo_settings("127.0.0.1", 0, "data")),
+    )
     storage: Any = SimpleNamespace(directories=SimpleNamespace(cordoned_ids=cordoned))
     return BrokerRole(node, storage, door, True, lambda reason: None)
 

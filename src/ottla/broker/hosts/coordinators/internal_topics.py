@@ -61,10 +61,11 @@ def internal_topic(name: str, config: BrokerConfig) -> InternalTopic | None:
     return None
 
 
-def creatable(name: str, wanted: InternalTopic) -> CreatableTopic:
-    """The topic in a CreateTopics request."""
-    replication_factor = min(wanted.replication_factor, REPLICATION_FACTOR_MAX)
-    if replication_factor < wanted.replication_factor:
+def creatable(name: str, wanted: InternalTopic, brokers: int) -> CreatableTopic:
+    """The topic in a CreateTopics request to a cluster of so many brokers."""
+    replication_factor = wanted.replication_factor
+    if REPLICATION_FACTOR_MAX < replication_factor <= brokers:  # a cluster that is too small is refused, as by Apache Kafka
+        replication_factor = REPLICATION_FACTOR_MAX
         logger.warning(
             "%s is created with %d replica, not with %d (%s): brokers do not replicate partitions yet",
             name,
@@ -86,7 +87,7 @@ async def ensure_internal_topic(services: Services, name: str) -> None:
         return
     wanted = internal_topic(name, services.settings.current)
     assert wanted is not None, f"{name} is not an internal topic"
-    request = CreateTopicsRequest(topics=[creatable(name, wanted)])
+    request = CreateTopicsRequest(topics=[creatable(name, wanted, len(services.metadata.image.cluster.brokers))])
     response = await services.door.call(request)
     await services.loader.caught_up()
     result = response.topics[0]
