@@ -1,6 +1,6 @@
 """Starts the metadata of a node: loads the log, takes part in the quorum, and waits until the metadata is published.
 
-A node of several waits for the others without a limit: `unless_given_up` ends that when the node is told to stop.
+A node of several waits for the others without a limit: `unless_given_up` ends that when the node is asked to stop.
 """
 
 from __future__ import annotations

@@ -100,8 +100,8 @@ async def _verify_and_commit(
 
     def begin_again() -> None:
         """A marker that came meanwhile ended what was begun."""
-        if (anew := _begin_verification(context, request, hosted)) is not None:
-            begun.append(anew)
+        if (again := _begin_verification(context, request, hosted)) is not None:
+            begun.append(again)
 
     codes = await coordinators.transactions.verify(
         request.transactional_id,
