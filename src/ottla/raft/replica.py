@@ -396,7 +396,9 @@ class Replica:
         if election != self._persisted:
             self._persisted = election
             effects.insert(0, Persist(election))
-        if self._told_leader != (told := (self.leader_id, self.epoch)):
+        # A resigned leader leads no more, although no other can lead its epoch: its controller must stop at once.
+        leader_id = NO_LEADER if isinstance(self.role, Resigned) else self.leader_id
+        if self._told_leader != (told := (leader_id, self.epoch)):
             self._told_leader = told
             effects.append(LeaderChanged(*told))
         return effects

@@ -10,8 +10,8 @@
     in_own_network(body)
 
 A bridge connects all of them. `in_own_network` runs the test in a thread with a network namespace of its own: nothing of the
-machine's network changes, and the kernel removes all of it with the last process. A cut is a netem queue that loses every
-packet. Needs root, `ip`, `tc` and `nsenter`: `why_unavailable` says what is missing.
+machine's network changes, and the kernel removes all of it with the last process. A cut is a queue without
+room, which loses every packet. Needs root, `ip`, `tc` and `nsenter`: `why_unavailable` says what is missing.
 """
 
 import ctypes
@@ -26,6 +26,7 @@ from tests.support.servers.keeping import keep
 
 R = TypeVar("R")
 _CLONE_NEWNET = 0x40000000
+_LOSES_ALL = ("pfifo", "limit", "0")
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -35,7 +36,7 @@ def why_unavailable() -> str | None:
         if shutil.which(tool) is None:
             return f"there is no `{tool}`"
     made = subprocess.run(
-        ["unshare", "-n", "sh", "-c", "ip link set lo up && tc qdisc add dev lo root netem loss 100%"],
+        ["unshare", "-n", "sh", "-c", "ip link set lo up && tc qdisc add dev lo root pfifo limit 0"],
         capture_output=True,
         text=True,
         check=False,
@@ -110,9 +111,9 @@ class CutNode:
     def cut(self, *, incoming: bool, outgoing: bool) -> None:
         """Lose all packets from or to this node."""
         if incoming:
-            _run("tc", "qdisc", "add", "dev", self._outer, "root", "netem", "loss", "100%")
+            _run("tc", "qdisc", "add", "dev", self._outer, "root", *_LOSES_ALL)
         if outgoing:
-            _run(*self._prefix(), "tc", "qdisc", "add", "dev", "eth0", "root", "netem", "loss", "100%")
+            _run(*self._prefix(), "tc", "qdisc", "add", "dev", "eth0", "root", *_LOSES_ALL)
 
     def heal(self) -> None:
         for prefix, device in (([], self._outer), (self._prefix(), "eth0")):

@@ -95,6 +95,7 @@ def test_leader_resigns_without_a_majority_in_1_5_fetch_timeouts() -> None:
     assert isinstance(replica.role, Leader)
     effects = replica.tick(5000 + 3000)
     assert isinstance(replica.role, Resigned)
+    assert fx.LeaderChanged(-1, 1) in effects, "its controller stops at once"
     assert {each.destination.id for each in sent_in(effects)} == {2, 3}, "both are told"
 
 
