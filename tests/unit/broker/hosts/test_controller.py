@@ -15,6 +15,7 @@ from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import MetadataImage
 from ottla.wire.base import Message
 from ottla.wire.messages.metadata_records import PartitionRecord, TopicRecord
+from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 NAME = "log.retention.ms"
 
@@ -346,5 +347,28 @@ def test_commit_does_not_wait_for_publishing() -> None:
         released.set()
         await caught_up
         assert node.settings() == {NAME: "2"}
+
+    asyncio.run(run())
+
+
+def test_kraft_version_is_raised_by_a_change_of_features() -> None:
+    async def run() -> None:
+        static = {"controller.quorum.voters": "1@localhost:9093", "controller.quorum.bootstrap.servers": ""}
+        node = QuorumNode(static)
+        await node.format(standalone=False)
+        await node.start()
+        assert node.quorum.kraft_version == 0
+        request = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature="kraft.version", max_version_level=1)])
+        response = await node.controller.call(request, 2)
+        assert (response.error_code, response.error_message) == (0, None)
+        assert (node.quorum.kraft_version, node.controller.state.kraft_version) == (1, 1)
+        (voter,) = node.quorum.voters
+        assert voter.key == node.quorum.replica.local
+        await node.set("log.retention.ms", "7")
+        await node.close()
+        await node.start()
+        assert node.quorum.kraft_version == 1, "it is in the log"
+        assert node.settings() == {"log.retention.ms": "7"}
+        await node.close()
 
     asyncio.run(run())
