@@ -1,4 +1,4 @@
-"""Three Ottla nodes, each broker and controller, are one cluster. Replication factor 1: brokers do not replicate yet."""
+"""Three Ottla nodes, each broker and controller, are one cluster. The topics that clients use have one replica."""
 
 import time
 from collections.abc import Iterator
@@ -105,10 +105,15 @@ def test_transactions_reach_partitions_and_coordinators_on_other_nodes(shared: O
         assert consume(server, "transactions", f"read-{node}", len(expected), isolation_level="read_committed") == expected
 
 
-def test_replicas_are_refused_while_they_are_not_served(shared: OttlaCluster) -> None:
-    code, message = create(shared, 1, "replicated", replicas=3)
+def test_replicas_are_placed_on_different_brokers(shared: OttlaCluster) -> None:
+    assert create(shared, 1, "replicated", replicas=3) == (0, None)
+    with RawClient.to(shared.nodes[1].bootstrap) as client:
+        (topic,) = client.request(MetadataRequest(topics=[MetadataRequestTopic(name="replicated")]), 12).topics
+    assert [sorted(each.replica_nodes) for each in topic.partitions] == [list(NODES)] * PARTITIONS
+    assert {each.leader_id for each in topic.partitions} == set(NODES)
+    code, message = create(shared, 1, "too-many", replicas=4)
     assert code == ErrorCode.INVALID_REPLICATION_FACTOR
-    assert "do not replicate partitions yet" in str(message)
+    assert "4 replicas need as many brokers, and the cluster has 3 that take new ones" in str(message)
 
 
 @pytest.mark.slow

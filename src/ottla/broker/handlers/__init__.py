@@ -83,6 +83,7 @@ ON_CONTROLLER: Final[dict[int, str]] = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: "admin.alter_partition_reassignments",
     ApiKey.LIST_PARTITION_REASSIGNMENTS: "admin.list_partition_reassignments",
     ApiKey.DESCRIBE_QUORUM: "cluster.describe_quorum",
+    ApiKey.ALTER_PARTITION: "controller.alter_partition",
     ApiKey.UPDATE_FEATURES: "admin.update_features",
     ApiKey.DESCRIBE_CLUSTER: "cluster.describe_cluster",
     ApiKey.ENVELOPE: "controller.envelope",

@@ -25,6 +25,7 @@ DECISIONS: Final[dict[int, tuple[str, str]]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: ("config_responses", "incremental_alter_configs"),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: ("reassignments", "alter_reassignments"),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: ("reassignment_list", "list_reassignments"),
+    ApiKey.ALTER_PARTITION: ("alter_partition", "alter_partition"),
     ApiKey.UPDATE_FEATURES: ("features", "update_features"),
     ApiKey.BROKER_REGISTRATION: ("broker_registration", "register_broker"),
     ApiKey.BROKER_HEARTBEAT: ("brokers", "broker_heartbeat"),

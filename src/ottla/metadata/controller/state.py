@@ -40,8 +40,6 @@ class ControllerSettings(NamedTuple):
     topic_defaults: LogConfig = LogConfig()
     """The node's defaults for topics; new settings of a topic are validated together with them."""
     supported_features: Mapping[str, tuple[int, int]] = SUPPORTED_FEATURES
-    replication_factor_max: int = 2**15 - 1
-    """The most replicas that a new topic can have; 1 while brokers do not replicate."""
 
 
 class ControllerState:
