@@ -20,6 +20,9 @@ _WORDS: dict[str, str] = {
         "proxy, in a container. A listener without an entry advertises its own address."
     ),
     "auto.create.topics.enable": "Create a topic when a client asks for one that does not exist.",
+    "auto.leader.rebalance.enable": (
+        "Give partitions back to their preferred leaders, the first of their replicas, when these are in sync again."
+    ),
     "broker.heartbeat.interval.ms": "How often a broker tells the active controller of its cluster that it is alive.",
     "broker.id": "The older name of node.id.",
     "broker.rack": "The rack of the broker. Replicas of one partition are spread over racks.",
@@ -99,6 +102,7 @@ _WORDS: dict[str, str] = {
     ),
     "initial.broker.registration.timeout.ms": "How long a starting broker tries to register with the controller.",
     "inter.broker.listener.name": "The listener at which brokers reach each other.",
+    "leader.imbalance.check.interval.seconds": "How often the controller looks for partitions without their preferred leader.",
     "listener.security.protocol.map": "Which security protocol each listener uses, as NAME:PROTOCOL. Ottla serves PLAINTEXT.",
     "listeners": (
         "Addresses to listen on, as NAME://host:port. An empty host means all addresses of the machine, port 0 any free port."

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.broker.node_settings import REPLICATION_FACTOR_MAX
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger("ottla.coordinator")
+
+REPLICATION_FACTOR_MAX = 1
+"""Brokers do not replicate partitions yet: with a second replica, an offset commit would never be answered."""
 
 
 class InternalTopic(NamedTuple):
