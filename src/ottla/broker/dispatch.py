@@ -292,7 +292,8 @@ class Dispatcher:
         counters.bytes_in += frame_bytes
         if failure is not None:
             counters.errors += 1
-            response = self._refused(route, context, request, failure)
+            if encoded is None:
+                response = self._refused(route, context, request, failure)
         elif route.is_reported and response is not None and (refused := summary_of(response, self._topic_name)) is not None:
             counters.errors += 1
             self._report(logging.INFO, context, route, refused)

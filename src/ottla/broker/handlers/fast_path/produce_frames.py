@@ -64,8 +64,10 @@ def _response(version: int, topics: list[tuple[bytes, list[Appended]]]) -> Produ
         for one in appended:
             answer = PartitionProduceResponse(index=one.index, base_offset=one.base_offset)
             topic.partition_responses.append(answer)
-            if one.failure is not None:
+            if one.failure is not None and one.base_offset < 0:
                 fail(answer, one.failure, one.partition)
-            else:
-                answer.log_start_offset = one.partition.log.log_start_offset
+                continue
+            answer.log_start_offset = one.partition.log.log_start_offset
+            if one.failure is not None:  # it was appended, but is not on all replicas in sync
+                answer.error_code, answer.error_message = one.failure.code, str(one.failure)
     return response

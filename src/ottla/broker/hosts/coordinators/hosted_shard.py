@@ -69,7 +69,7 @@ class PendingFrame(PendingReply):
     def fail(self, failure: BaseException) -> None:
         assert isinstance(failure, KafkaError), "a shard that is given up says so"
         self.encoded = [self._commit.reply(failure.code)]
-        super().complete(None)
+        super().fail(failure)
 
 
 class Waiting(NamedTuple):
