@@ -195,7 +195,7 @@ _WORDS: dict[str, str] = {
         "The most memory that all requests together may use, in bytes; -1: four times socket.request.max.bytes, and at least "
         "256 MB. The members of all groups may use half as much."
     ),
-    "replica.fetch.backoff.ms": "The longest pause after which a follower fetches a failed partition again; the first is 50 ms.",
+    "replica.fetch.backoff.ms": "The longest pause until a follower fetches a failed partition again. The first is 50 ms.",
     "replica.fetch.max.bytes": "The most bytes of one partition in a follower's fetch. The first batch is sent even if larger.",
     "replica.fetch.min.bytes": "How many bytes a follower's fetch waits for.",
     "replica.fetch.response.max.bytes": "The most bytes of all partitions in the response to a follower's fetch.",

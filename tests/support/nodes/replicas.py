@@ -69,6 +69,8 @@ class Node:
         self.epoch = -1
         self.is_up = True
         self.is_cut_off = False
+        self.is_deaf = False
+        """Whether the controller's answers and the metadata do not come, though requests go out."""
         self.died: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.replication = self._replication()
         self.following: asyncio.Task[None] | None = None
@@ -91,7 +93,7 @@ class Node:
         while True:
             await asyncio.sleep(self.world.random.random() * self.world.delay_s)
             records = self.world.records[len(self.held.records) :]
-            if records and not self.is_cut_off:
+            if records and not self.is_cut_off and not self.is_deaf:
                 delta = MetadataDelta(self.held.metadata.image)
                 delta.replay_all(records)
                 await self.held.commit(*records)
@@ -103,6 +105,8 @@ class Node:
         await self.world.travel(self)
         response = self.world.alter_partition(request)
         await self.world.travel(self)
+        if self.is_deaf:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the answer got lost")
         return response
 
     async def forward(self, context: Any, request: Message, timeout_ms: int | None = None) -> Any:
@@ -220,10 +224,10 @@ class Replicas:
                 node.start()
             yield world
         finally:
-            fetcher.Link = real_link  # type: ignore[misc]
             for node in world.nodes.values():
                 if node.is_up:
                     await node.stop()
+            fetcher.Link = real_link  # type: ignore[misc]
 
     async def travel(self, one: Node, other: Node | None = None) -> None:
         """A message goes from one node to another, or to the controller; raises a `KafkaError` if it gets lost."""

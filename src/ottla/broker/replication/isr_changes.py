@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ottla.errors import KafkaError
+from ottla.errors import OttlaError
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.ids import Uuid
 from ottla.wire.messages.alter_partition import (
@@ -78,7 +78,7 @@ class IsrChanges:
                     continue
                 try:
                     response = await self._door.call(self._request(asked), _TIMEOUT_MS)
-                except KafkaError as refused:
+                except OttlaError as refused:  # also of the controller in this process, whose disk may have failed
                     level = logging.DEBUG if is_logged else logging.WARNING
                     logger.log(level, "the controller did not change %d ISRs, asking again: %s", len(asked), refused)
                     is_logged = True
