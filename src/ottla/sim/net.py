@@ -2,9 +2,10 @@
 
 `SimNetwork` connects hosts; `host(name)` is the `Network` of a node on that host. Hosts are addressed by name. The faults:
 
-- bytes are delayed, and a sent part arrives in pieces (`Weather`);
+- bytes are delayed, and a sent part arrives in pieces (`Weather`); a lost packet arrives late, because it is sent again;
 - connections are cut at random: both ends get a reset, and bytes in transit are lost;
-- `part(a, b)` partitions two hosts until `heal`: nothing is lost, but nothing arrives, and connecting times out;
+- `part(a, b)` partitions two hosts until `heal`: nothing is lost, but nothing arrives, and connecting times out. `part_one_way`
+  does so in one direction;
 - `cut(a, b)` resets all connections between two hosts;
 - `crash(name)` ends all streams and listeners of a host. Its own code gets no event, like a dead process. The other ends get a
   reset or, if the whole machine is gone (`silently`), no event either.
@@ -39,6 +40,9 @@ class Weather:
     """How likely a part is to arrive in several pieces."""
     cut_chance: float = 0.0
     """How likely a connection is to be cut before any one piece arrives."""
+    loss_chance: float = 0.0
+    """How likely a piece is to be lost and sent again."""
+    resend_s_max: float = 0.6
     window_bytes: int = 65_536
     connect_timeout_s: float = 10.0
 
@@ -66,17 +70,23 @@ class SimNetwork:
 
     def part(self, one: str, other: str) -> None:
         """Partition two hosts until `heal`."""
-        self._parted[_pair(one, other)] = None
+        self._parted[one, other] = self._parted[other, one] = None
         self.counts["partitions"] += 1
+
+    def part_one_way(self, source: str, target: str) -> None:
+        """Hold back everything that `source` sends to `target`, until `heal`."""
+        self._parted[source, target] = None
+        self.counts["one-way partitions"] += 1
 
     def heal(self, one: str | None = None, other: str | None = None) -> None:
         """Let two hosts reach each other again; without names, all of them."""
         if one is None or other is None:
             self._parted.clear()
         else:
-            self._parted.pop(_pair(one, other), None)
+            self._parted.pop((one, other), None)
+            self._parted.pop((other, one), None)
         for stream in list(self._streams.values()):
-            if not self.is_parted(stream.local[0], stream.peer[0]):
+            if not self.blocks(stream.peer[0], stream.local[0]):
                 stream.partition_ended()
 
     def cut(self, one: str, other: str) -> None:
@@ -100,12 +110,21 @@ class SimNetwork:
                     stream.put_on_the_way(None, reset_error())
 
     def is_parted(self, one: str, other: str) -> bool:
-        return _pair(one, other) in self._parted
+        """Whether two hosts cannot connect."""
+        return (one, other) in self._parted or (other, one) in self._parted
+
+    def blocks(self, source: str, target: str) -> bool:
+        """Whether what `source` sends to `target` is held back."""
+        return (source, target) in self._parted
 
     # Random behaviour
 
     def delay_s(self) -> float:
-        return self.random.uniform(self.weather.delay_s_min, self.weather.delay_s_max)
+        delay_s = self.random.uniform(self.weather.delay_s_min, self.weather.delay_s_max)
+        if self.weather.loss_chance > 0 and self.random.random() < self.weather.loss_chance:
+            self.counts["losses"] += 1
+            delay_s += self.random.uniform(0.1, 1.0) * self.weather.resend_s_max
+        return delay_s
 
     def strikes(self) -> bool:
         return self.weather.cut_chance > 0 and self.random.random() < self.weather.cut_chance
@@ -238,7 +257,3 @@ class SimListener:
             stream.owner = self._accept(stream)
             if stream.owner is None:
                 stream.close()
-
-
-def _pair(one: str, other: str) -> tuple[str, str]:
-    return (one, other) if one <= other else (other, one)
