@@ -1,4 +1,4 @@
-"""`python -m ottla.sim [--nodes K] --seed N [--count M] [--trace]`: runs seeds, prints outcomes and, with --trace, every event."""
+"""`python -m ottla.sim [--nodes K] --seed N [--count M] [--trace]`: runs seeds, prints outcomes and, if asked, every event."""
 
 from __future__ import annotations
 

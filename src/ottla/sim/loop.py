@@ -9,8 +9,8 @@ selector are replaced.
 
 Several simulated processes can share one loop. Everything that a coroutine started by `spawn` does, starts or schedules belongs
 to its `Process`, through asyncio's context variables. `kill` ends a process as the operating system would, in the middle of a
-step. Not even a `finally` runs. `pause` stops a process and `resume` lets it go on, like SIGSTOP and SIGCONT. A process may have
-a clock that runs fast or slow: `time` and timers are those of the process whose code asks.
+step. Not even a `finally` runs. `pause` stops a process and `resume` lets it go on, like SIGSTOP and SIGCONT. A process may
+have a clock that runs fast or slow: `time` and timers are those of the process whose code asks.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class OutOfTime(AssertionError):
 
 
 class VirtualLoop(base_events.BaseEventLoop):
-    """`time()` is seconds since the loop was created, by the clock of the calling process. `run` runs one coroutine to its end."""
+    """`time()` is seconds since the loop was created, by the calling process's clock. `run` runs one coroutine to its end."""
 
     def __init__(self, time_limit_s: float = float("inf")) -> None:
         super().__init__()

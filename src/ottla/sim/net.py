@@ -61,6 +61,8 @@ class SimNetwork:
         self._streams: dict[int, SimStream] = {}  # by identity, in order of creation
         self._parted: dict[tuple[str, str], None] = {}
         self._next_port: Counter[str] = Counter()
+        self._down: dict[str, list[SimStream]] = {}
+        """Hosts without power → the streams that their peers have sent bytes to since."""
 
     def host(self, name: str) -> SimHost:
         """The network as seen from host `name`."""
@@ -99,15 +101,33 @@ class SimNetwork:
     def crash(self, name: str, silently: bool = False) -> None:
         """End all streams and listeners of host `name`. A restarted process can use the host at once."""
         self.counts["crashes"] += 1
+        if silently:
+            self._down.setdefault(name, [])
         for address, listener in list(self._listeners.items()):
             if address[0] == name:
                 listener.close()
         for stream in list(self._streams.values()):
             if stream.local[0] == name and not stream.is_over:
-                stream.vanish()
+                stream.vanish(is_lost=silently)
                 self.forget(stream)
                 if not silently:
                     stream.put_on_the_way(None, reset_error())
+
+    def boot(self, name: str) -> None:
+        """A host has power again: it knows nothing of its connections, and resets those on which it gets bytes.
+
+        Peers send unacknowledged bytes again. A peer that waits for an answer sends nothing, and hears nothing.
+        """
+        for stream in self._down.pop(name, ()):
+            stream.put_on_the_way(None, reset_error())
+
+    def lost(self, stream: SimStream) -> None:
+        """Bytes have arrived for a stream whose host has lost its power since."""
+        waiting = self._down.get(stream.local[0])
+        if waiting is None:
+            stream.put_on_the_way(None, reset_error())
+        elif stream not in waiting:
+            waiting.append(stream)
 
     def is_parted(self, one: str, other: str) -> bool:
         """Whether two hosts cannot connect."""

@@ -49,6 +49,7 @@ class SimStream:
         self._is_reading = False
         self._is_closing = False
         self.is_over = False
+        self._is_lost = False
         self.owner: StreamOwner | None = None
         self.other: SimStream
         self.local = local
@@ -131,6 +132,8 @@ class SimStream:
         if self._held or self._network.blocks(self.peer[0], self.local[0]):
             self._held.append((piece, error))
             return
+        if self._is_lost:
+            self._network.lost(self)
         if self.is_over or self._end is not None:
             return
         if piece is not None:
@@ -201,9 +204,10 @@ class SimStream:
         if not self.is_over:
             self._finish(reset_error())
 
-    def vanish(self) -> None:
-        """The process of this end is gone: end without a call to its owner."""
+    def vanish(self, is_lost: bool = False) -> None:
+        """The process of this end is gone: end without a call to its owner. `is_lost`: its host has lost its power."""
         self.is_over = True
+        self._is_lost = is_lost
         self._queue.clear()
         self.unsent_bytes = 0
         self._inbox.clear()

@@ -227,3 +227,22 @@ def test_a_lost_packet_arrives_late_and_in_order() -> None:
         assert 0.1 < asyncio.get_running_loop().time() - begun_s < 2
 
     run(work())
+
+
+@pytest.mark.parametrize("is_sent_before", [True, False])
+def test_a_host_that_lost_its_power_resets_connections_once_it_has_power(is_sent_before: bool) -> None:
+    async def work() -> None:
+        network = SimNetwork()
+        _, _, client, client_owner = await pair(network)
+        network.crash("server", silently=True)
+        if is_sent_before:
+            client.send([b"to nobody"])
+        await asyncio.sleep(5)
+        assert client_owner.events == []
+        network.boot("server")
+        await asyncio.sleep(5)
+        assert bool(client_owner.events) is is_sent_before, "a peer that sends nothing learns nothing"
+        client.send([b"to a host that knows nothing of it"])
+        assert isinstance(await client_owner.until_ended(), ConnectionResetError)
+
+    run(work())

@@ -174,7 +174,13 @@ class Admin(Client):
         level = SUPPORTED_FEATURES[TRANSACTION_VERSION][1]
         if self.stage.transaction_version == level:
             return
-        await self._settle("update_features", lambda admin: admin.update_features({TRANSACTION_VERSION: level}))
+        if self.stage.is_cluster:  # refused as long as a broker or controller has not registered
+            error = await self._try(lambda admin: admin.update_features({TRANSACTION_VERSION: level}))
+            if error is not None:
+                self.note("refused", f"update_features {error_name(error.code)}")
+                return
+        else:
+            await self._settle("update_features", lambda admin: admin.update_features({TRANSACTION_VERSION: level}))
         self.note("raised", f"{TRANSACTION_VERSION} {level}")
         self.stage.transaction_version = level
 
@@ -212,6 +218,10 @@ class Admin(Client):
             if error is None or (attempts > 1 and error.code == done_already):
                 return
             self.note("refused", f"{what} {error_name(error.code)}")
-            if error.code not in (RETRIED_IN_CLUSTERS if self.stage.is_cluster else RETRIED) and not isinstance(error, UnreachableError) and not self.stage.is_disk_broken:
+            if (
+                error.code not in (RETRIED_IN_CLUSTERS if self.stage.is_cluster else RETRIED)
+                and not isinstance(error, UnreachableError)
+                and not self.stage.is_disk_broken
+            ):
                 raise Violation(f"{what} failed, and nothing explains it: {error}")
             await self.pause(BACKOFF_S_MAX)

@@ -62,7 +62,7 @@ class Stage:
 
     @property
     def is_cluster(self) -> bool:
-        """Whether there are several nodes: a broker may know less of the cluster than another, and lead only some partitions."""
+        """Whether there are several nodes: each leads some partitions, and may know less of the cluster than another."""
         return len(self.hosts) > 1
 
     def now_s(self) -> float:

@@ -70,6 +70,10 @@ class ClusterMachine(Machine):
         self.turn = asyncio.Lock()
         """Held while the process is killed, paused or started by one of the run's troubles."""
 
+    def start(self) -> None:
+        self._network.boot(self.name)
+        super().start()
+
     async def format(self, world: World) -> None:
         config = BrokerConfig.from_settings(self.settings)
         first = None if self._cluster.is_static else self._cluster.initial_controllers

@@ -1,4 +1,4 @@
-"""Turns a seed into the plan of a run with several nodes: the topics and clients of a run with one, and troubles of the nodes."""
+"""Turns a seed into the plan of a run with several nodes: topics and clients as with one node, and troubles of the nodes."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ QUORUM_SETTINGS = {
     "controller.quorum.request.timeout.ms": "800",
     "broker.heartbeat.interval.ms": "150",
     "broker.session.timeout.ms": "900",
+    "request.timeout.ms": "3000",
 }
 """Short timeouts. A Fetch of the quorum is parked for up to 500 ms, so the fetch timeout is longer."""
 
@@ -70,7 +71,7 @@ def make_cluster_plan(seed: int, nodes: int = NODES) -> ClusterPlan:
     random = Random(f"{seed}/plan/cluster")
     base = _base(make_plan(seed), random)
     kinds = [random.choice(KINDS) for _ in range(random.randint(2, 6))]
-    is_flushed = base.is_flushed or any(kind in LOSES_POWER for kind in kinds) and random.random() < 0.7
+    is_flushed = base.is_flushed or (any(kind in LOSES_POWER for kind in kinds) and random.random() < 0.7)
     if is_flushed:
         base = replace(base, settings=base.settings | FLUSHED)
     else:

@@ -1,7 +1,7 @@
 """Runs one seed with several nodes: plan, machines, clients, troubles, checks.
 
-The clients and their checkers are those of a run with one node. After the troubles every node must serve again within a bound of
-virtual time, the clients must finish what they have begun, and all nodes must have the same metadata.
+The clients and their checkers are those of a run with one node. After the troubles every node must serve again within a bound
+of virtual time, the clients must finish what they have begun, and all nodes must have the same metadata.
 """
 
 from __future__ import annotations
@@ -110,9 +110,7 @@ class _Run:
         )
         self.stage = Stage(seed, self._network, trace, checkers, cluster.names, base.version.first)
         self.stage.replication_factor = plan.replication_factor
-        self.admin = Admin(
-            self.stage, base.admin_pause_s_max, base.scene != "logs", raises_version=base.version.is_raised
-        )
+        self.admin = Admin(self.stage, base.admin_pause_s_max, base.scene != "logs", raises_version=base.version.is_raised)
         self.auditor = Auditor(self.stage)
         self._cast = Cast(base, self.stage, self.admin)
 
@@ -168,7 +166,9 @@ class _Run:
         newest = self._images.newest
         for machine in self.machines:
             if machine.image.provenance.offset != newest.provenance.offset:
-                return f"{machine.name} knows the metadata up to {machine.image.provenance.offset} of {newest.provenance.offset}"
+                return (
+                    f"{machine.name} knows the metadata up to {machine.image.provenance.offset} of {newest.provenance.offset}"
+                )
             broker = newest.cluster.brokers.get(machine.number)
             if broker is None or broker.fenced:
                 return f"broker {machine.number} is fenced"

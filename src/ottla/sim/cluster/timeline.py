@@ -32,7 +32,9 @@ def timeline(lines: Iterable[str], nodes: Sequence[str]) -> list[str]:
             if state == "C":
                 states = {name: "up" if known == "C" else known for name, known in states.items()}
             states[actor] = state
-        rows.append(f"{time}  " + "  ".join(f"{state:<2}" for state in states.values()) + f"  {actor} {event} {detail}".rstrip())
+        rows.append(
+            f"{time}  " + "  ".join(f"{state:<2}" for state in states.values()) + f"  {actor} {event} {detail}".rstrip()
+        )
     return rows
 
 

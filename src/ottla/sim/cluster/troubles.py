@@ -1,7 +1,7 @@
 """Carries out the troubles of a plan: kills, pauses, cuts and slow disks of nodes that overlap in time, until all are over.
 
-- `kill`, `crash`, `power`, `power crash`: a life ends, at some time or in the middle of a change to the disk, with or without the
-  loss of unsynced writes; `stop`: a clean shutdown. The node is started again. `kill all` ends all lives at once.
+- `kill`, `crash`, `power`, `power crash`: a life ends, at some time or in the middle of a change to the disk, with or without
+  the loss of unsynced writes; `stop`: a clean shutdown. The node is started again. `kill all` ends all lives at once.
 - `pause`: the process stops and goes on later.
 - `cut off`: no other host can be reached; `deaf`: nothing arrives; `mute`: nothing leaves; `split`: two nodes cannot reach each
   other; `client`: a client cannot reach a node.
@@ -29,7 +29,12 @@ class ClusterTroubles:
     """The troubles of one run."""
 
     def __init__(
-        self, plan: ClusterPlan, machines: Sequence[ClusterMachine], network: SimNetwork, stage: Stage, clients: Sequence[Client]
+        self,
+        plan: ClusterPlan,
+        machines: Sequence[ClusterMachine],
+        network: SimNetwork,
+        stage: Stage,
+        clients: Sequence[Client],
     ) -> None:
         self._plan, self._machines, self._network, self._stage = plan, machines, network, stage
         self._clients = clients

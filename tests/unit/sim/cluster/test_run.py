@@ -22,6 +22,7 @@ def test_a_failure_names_the_command_that_replays_it_and_shows_a_timeline(monkey
         raise AssertionError("found out")
 
     monkeypatch.setattr(ClusterTroubles, "run", fail)
-    text = rf"found out\n.*python -m ottla.sim --nodes 3 --seed {SEED} --trace\n +time  n1  n2  n3\n(.*\n)*.* C .*active controller"
+    replay = rf"found out\n.*python -m ottla.sim --nodes 3 --seed {SEED} --trace"
+    text = replay + r"\n +time  n1  n2  n3\n(.*\n)*.* C .*active controller"
     with pytest.raises(RunFailed, match=text):
         run_cluster_seed(SEED)

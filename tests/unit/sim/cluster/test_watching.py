@@ -68,7 +68,7 @@ def test_a_violation_does_not_stop_the_node(on_nodes: Any) -> None:
 
     async def body(nodes: Any) -> None:
         await nodes.start()
-        with pytest.raises(Violation, match="n. publishes"):
+        with pytest.raises(Violation, match=r"n. publishes"):
             nodes.watch.violation.result()
 
     on_nodes(body, Strict())

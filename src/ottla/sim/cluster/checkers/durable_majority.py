@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ottla.errors import CorruptRecords
-from ottla.records.batch import HEADER_SIZE, iterate_batches
+from ottla.records.batch import iterate_batches
+from ottla.records.layout import HEADER_SIZE
 from ottla.sim.checkers.checker import Violation
 from ottla.sim.cluster.checkers.checker import ClusterChecker, Logged
 from ottla.sim.disk import MemoryDisk

@@ -1,4 +1,4 @@
-"""Fencing holds: a fenced or unregistered broker leads nothing, a broker's epochs rise, and the controller obeys no older one."""
+"""Fencing holds: a fenced broker leads nothing, a broker's epochs rise, and the controller obeys no older one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Producer ids are handed out once: the blocks that controllers allocate do not overlap, and the committed next id only rises."""
+"""Producer ids are handed out once: the blocks that controllers allocate do not overlap, and the next id only rises."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def test_nodes_that_commit_the_same_agree() -> None:
 
 
 def test_another_batch_at_a_committed_offset_is_found() -> None:
-    with pytest.raises(Violation, match="n2 commits batch 1-1 of epoch 2 .*, and committed there was batch 1-1 of epoch 1"):
+    with pytest.raises(Violation, match=r"n2 commits batch 1-1 of epoch 2 .*, and committed there was batch 1-1 of epoch 1"):
         begun().committed("n2", 2, False, 2, [FIRST, logged(1, 2)])
 
 
@@ -56,9 +56,9 @@ def test_a_leader_commits_older_batches_only_with_one_of_its_epoch() -> None:
 
 
 def test_a_leader_without_a_committed_batch_is_found() -> None:
-    with pytest.raises(Violation, match="n2 leads epoch 2 and has nothing where batch 1-1"):
+    with pytest.raises(Violation, match=r"n2 leads epoch 2 and has nothing where batch 1-1"):
         begun().led("n2", 2, [FIRST])
-    with pytest.raises(Violation, match="n2 leads epoch 2 and has 1-1 of epoch 2"):
+    with pytest.raises(Violation, match=r"n2 leads epoch 2 and has 1-1 of epoch 2"):
         begun().led("n2", 2, [FIRST, logged(1, 2)])
 
 
@@ -81,5 +81,5 @@ def test_an_answer_to_an_uncommitted_change_is_found() -> None:
     checker = begun()
     request, response = CreateTopicsRequest(), CreateTopicsResponse()
     checker.answered("n1", Answer(request, response, [SECOND.entry], None))
-    with pytest.raises(Violation, match="n1 has answered CreateTopics, and batch 2-2 of epoch 1 .* is not committed"):
+    with pytest.raises(Violation, match=r"n1 has answered CreateTopics, and batch 2-2 of epoch 1 .* is not committed"):
         checker.answered("n1", Answer(request, response, [logged(2, 1).entry], None))

@@ -51,5 +51,7 @@ def test_a_request_of_an_older_epoch_that_is_obeyed_is_found() -> None:
     checker.answered("n2", Answer(request, response, [], 5))
     checker.answered("n2", Answer(CreateTopicsRequest(), CreateTopicsResponse(), [], None))
     assert checker.judged == 1
-    with pytest.raises(Violation, match="n2 has obeyed BrokerHeartbeat of broker 1 in epoch 5, and it is registered in epoch 9"):
+    with pytest.raises(
+        Violation, match="n2 has obeyed BrokerHeartbeat of broker 1 in epoch 5, and it is registered in epoch 9"
+    ):
         checker.answered("n2", Answer(request, response, [], 9))

@@ -24,7 +24,7 @@ def test_blocks_side_by_side_are_right() -> None:
 def test_overlapping_blocks_are_found() -> None:
     checker = ProducerBlocks()
     checker.answered("n1", block(0))
-    with pytest.raises(Violation, match="n2 has allocated the producer ids 999 to 1998 to broker 2, and 0 to 999 .* broker 1"):
+    with pytest.raises(Violation, match=r"n2 has allocated the producer ids 999 to 1998 to broker 2, and 0 to 999 .* broker 1"):
         checker.answered("n2", block(999, 2))
 
 
