@@ -158,8 +158,7 @@ class Node:
             await unless_given_up(wait_joined(node.quorum, node.loader), self._given_up)
         joining = self._broker.join(self._endpoints, self._stopping)
         services = await (joining if is_alone else unless_given_up(joining, self._given_up))
-        if config.ottla_metrics_port >= 0:
-            await self._serve_metrics(services, config.broker_listeners[0].host, config.ottla_metrics_port)
+        await self._serve_metrics(services, config.broker_listeners[0].host)
         self._serve(services)
         # Stopped first: parked group requests are refused at once, so that they do not delay the closing of connections.
         self._stopping.push_async_callback(services.coordinators.stop)
@@ -193,6 +192,7 @@ class Node:
     async def _start_controller(self, node: NodeServices) -> None:
         """Serve the controller's listeners, which the other voters need to elect a leader; then wait for one."""
         await join_metadata(node.quorum, node.loader, node.controller, node.controller.endpoints)
+        await self._serve_metrics(node, self._settings.current.listeners[0].host)
         self._serve(node)
         await unless_given_up(wait_joined(node.quorum, node.loader), self._given_up)
 
@@ -230,11 +230,15 @@ class Node:
             lane=self.dispatcher.lane,
         )
 
-    async def _serve_metrics(self, services: Services, host: str, port: int) -> None:
+    async def _serve_metrics(self, services: NodeServices, host: str) -> None:
+        port = self._settings.current.ottla_metrics_port
+        if port < 0:
+            return
         from ottla.broker.metrics import NodeMetrics  # late: most nodes serve no metrics
         from ottla.broker.metrics_server import MetricsServer
 
-        page = NodeMetrics(services, self.dispatcher.counters, self.dispatcher.health).page
+        broker = services if isinstance(services, Services) else None
+        page = NodeMetrics(services, self.dispatcher.counters, self.dispatcher.health, broker).page
         server = await MetricsServer.start(self._world.network, host, port, page)
         self._stopping.push_async_callback(server.stop)
         self.metrics_port = server.port

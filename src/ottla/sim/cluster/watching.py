@@ -86,14 +86,11 @@ class _WatchedQuorum:
         self._led_epoch = -1
         self.appended: list[Entry] | None = None
         """Gets the batches of the next change that the controller appends."""
-        self._wrap("_do", self._do)
-        self._wrap("_do_awaiting", self._do_awaiting)
-        self._wrap("ask", self._ask)
-        self._wrap("append", self._append)
-
-    def _wrap(self, method: str, wrapper: Callable[..., Any]) -> None:
-        original = getattr(self._quorum, method)
-        setattr(self._quorum, method, lambda *what: wrapper(original, *what))
+        driver = quorum._driver
+        _wrap(driver, "_do", self._do)
+        _wrap(driver, "_do_awaiting", self._do_awaiting)
+        _wrap(quorum, "ask", self._ask)
+        _wrap(quorum, "append", self._append)
 
     def _do(self, do: Callable[[fx.Effect], None], effect: fx.Effect) -> None:
         if isinstance(effect, fx.Answer):
@@ -168,6 +165,12 @@ class _WatchedQuorum:
                     start = view.next_offset
 
 
+def _wrap(owner: object, method: str, wrapper: Callable[..., Any]) -> None:
+    """Call `wrapper` instead of a method, with the method as its first argument."""
+    original = getattr(owner, method)
+    setattr(owner, method, lambda *what: wrapper(original, *what))
+
+
 def _watch_controller(watch: Watch, name: str, controller: ControllerHost, quorum: _WatchedQuorum) -> None:
     activate, call, write = controller._activate, controller.call, controller.write
     called: list[list[Entry]] = []
@@ -181,7 +184,10 @@ def _watch_controller(watch: Watch, name: str, controller: ControllerHost, quoru
         broker = controller.state.image.cluster.brokers.get(getattr(request, "broker_id", -1))
         appended: list[Entry] = []
         called.append(appended)  # taken by `watched_write`, before anything else runs
-        response = await call(request, version)
+        try:
+            response = await call(request, version)
+        finally:
+            called[:] = [each for each in called if each is not appended]  # refused before it was decided
         if not getattr(response, "error_code", 0):
             epoch = None if broker is None else broker.epoch
             watch.tell(watch.checkers.answered, name, Answer(request, response, appended, epoch))

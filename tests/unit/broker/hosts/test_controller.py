@@ -15,6 +15,7 @@ from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import MetadataImage
 from ottla.wire.base import Message
 from ottla.wire.messages.metadata_records import PartitionRecord, RegisterBrokerRecord, TopicRecord
+from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 NAME = "log.retention.ms"
 
@@ -324,7 +325,9 @@ def test_controller_that_is_about_to_renounce_fences_nobody() -> None:
         await asyncio.sleep(0)
         end_offset = node.quorum.end_offset
         controller.state.sessions.touch(2, 7, -1_000_000)
-        node.quorum._led_epoch = -1  # as while a higher epoch becomes durable: the quorum's host knows it, its listeners do not
+        node.quorum._driver.led_epoch = (
+            -1
+        )  # as while a higher epoch becomes durable: the quorum's host knows it, its listeners do not
         controller._fence_silent_brokers()
         assert node.quorum.end_offset == end_offset
         assert not node.quorum.failure.done()
@@ -366,5 +369,28 @@ def test_commit_does_not_wait_for_publishing() -> None:
         released.set()
         await caught_up
         assert node.settings() == {NAME: "2"}
+
+    asyncio.run(run())
+
+
+def test_kraft_version_is_raised_by_a_change_of_features() -> None:
+    async def run() -> None:
+        static = {"controller.quorum.voters": "1@localhost:9093", "controller.quorum.bootstrap.servers": ""}
+        node = QuorumNode(static)
+        await node.format(standalone=False)
+        await node.start()
+        assert node.quorum.kraft_version == 0
+        request = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature="kraft.version", max_version_level=1)])
+        response = await node.controller.call(request, 2)
+        assert (response.error_code, response.error_message) == (0, None)
+        assert (node.quorum.kraft_version, node.controller.state.kraft_version) == (1, 1)
+        (voter,) = node.quorum.voters
+        assert voter.key == node.quorum.replica.local
+        await node.set("log.retention.ms", "7")
+        await node.close()
+        await node.start()
+        assert node.quorum.kraft_version == 1, "it is in the log"
+        assert node.settings() == {"log.retention.ms": "7"}
+        await node.close()
 
     asyncio.run(run())
