@@ -12,7 +12,7 @@ from ottla.broker.hosts.metadata_log import MetadataLog
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.image.image import MetadataImage
 from ottla.raft.replica import Replica
-from ottla.raft.requests import fetch, vote
+from ottla.raft.requests import between_voters, fetch, vote
 from ottla.raft.roles.leader import Leader
 from ottla.sim.cluster.run import run_cluster_seed
 from ottla.sim.plan import SCENES, scene_of
@@ -35,7 +35,7 @@ def no_sync_before_a_fetch(patch: pytest.MonkeyPatch) -> None:
 def epochs_are_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(vote, "refuse_voter_request", lambda replica, sender_id, epoch: None)
     patch.setattr(fetch, "refuse_leader_request", lambda replica, epoch: None if isinstance(replica.role, Leader) else 6)
-    for module in (vote, fetch):
+    for module in (between_voters, fetch):
         patch.setattr(module, "learn_from_answer", lambda replica, error, *leader: None if error == 0 else True)
 
 

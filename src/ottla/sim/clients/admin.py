@@ -15,7 +15,7 @@ from ottla.client.admin.results import Results
 from ottla.client.admin.topics import NewTopic
 from ottla.errors import KafkaError, UnreachableError
 from ottla.errors.codes import ErrorCode, error_name
-from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
+from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition, Uuid
 from ottla.metadata.features import SUPPORTED_FEATURES, TRANSACTION_VERSION
 from ottla.sim.checkers.checker import Place, TopicPlan, Violation
 from ottla.sim.clients.client import BACKOFF_S_MAX, Client, Stage
@@ -50,6 +50,7 @@ class Admin(Client):
         self.temporary: list[TopicPlan] = []
         self.on_made: Callable[[TopicPlan], None] | None = None
         """Called with every temporary topic that was created."""
+        self._deleted: dict[Uuid, None] = {}
         self._pause_s_max = pause_s_max
         self._client: RealAdmin | None = None
 
@@ -88,8 +89,10 @@ class Admin(Client):
         await self._settle("create_topics", lambda admin: admin.create_topics(topics), ErrorCode.TOPIC_ALREADY_EXISTS)
         question = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
         begun_s = self.stage.now_s()
-        while (found := (await self.ask_until_answered(question)).topics[0]).error_code and self.stage.is_cluster:
-            if found.error_code not in RETRIED_IN_CLUSTERS or self.stage.now_s() - begun_s > PATIENCE_S:
+        while (found := (await self.ask_until_answered(question)).topics[0]).error_code or found.topic_id in self._deleted:
+            # In a cluster: a node that is behind does not know the topic yet, or still knows the last one of this name.
+            is_behind = found.error_code in (ErrorCode.NONE, *RETRIED_IN_CLUSTERS) and self.stage.is_cluster
+            if not is_behind or self.stage.now_s() - begun_s > PATIENCE_S:
                 break
             self.hang_up()  # ask another node
             await self.pause(BACKOFF_S_MAX)
@@ -117,6 +120,7 @@ class Admin(Client):
         topic.is_leaving = True
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         await self._settle("delete_topics", lambda admin: admin.delete_topics([topic.name]), unknown)
+        self._deleted[topic.topic_id] = None
         self.note("deleted", topic.name)
         self.stage.checkers.topic_deleted(topic)
 

@@ -325,9 +325,7 @@ def test_controller_that_is_about_to_renounce_fences_nobody() -> None:
         await asyncio.sleep(0)
         end_offset = node.quorum.end_offset
         controller.state.sessions.touch(2, 7, -1_000_000)
-        node.quorum._driver.led_epoch = (
-            -1
-        )  # as while a higher epoch becomes durable: the quorum's host knows it, its listeners do not
+        node.quorum._driver.led_epoch = -1  # as while a higher epoch becomes durable
         controller._fence_silent_brokers()
         assert node.quorum.end_offset == end_offset
         assert not node.quorum.failure.done()
