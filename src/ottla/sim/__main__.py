@@ -16,6 +16,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=1, help="how many seeds to run")
     parser.add_argument("--nodes", type=int, default=1, help="how many nodes; several form a cluster")
+    parser.add_argument("--replicas", type=int, default=1, help="how many replicas topics get in a cluster")
     parser.add_argument("--trace", action="store_true", help="print every event")
     parser.add_argument("--log", action="store_true", help="print the node's log, too")
     arguments = parser.parse_args()
@@ -25,7 +26,8 @@ def main() -> int:
     failed, begun_s = 0, time.process_time()
     for seed in range(arguments.seed, arguments.seed + arguments.count):
         try:
-            outcome = run_seed(seed) if arguments.nodes == 1 else run_cluster_seed(seed, arguments.nodes)
+            is_alone = arguments.nodes == 1
+            outcome = run_seed(seed) if is_alone else run_cluster_seed(seed, arguments.nodes, arguments.replicas)
         except RunFailed as failure:
             failed += 1
             if arguments.trace:

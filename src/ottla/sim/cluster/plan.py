@@ -66,8 +66,8 @@ class ClusterPlan:
         return self.base.seed
 
 
-def make_cluster_plan(seed: int, nodes: int = NODES) -> ClusterPlan:
-    """The plan of a seed."""
+def make_cluster_plan(seed: int, nodes: int = NODES, replicas: int = 1) -> ClusterPlan:
+    """The plan of a seed; with `replicas` of every topic."""
     random = Random(f"{seed}/plan/cluster")
     base = _base(make_plan(seed), random)
     kinds = [random.choice(KINDS) for _ in range(random.randint(2, 6))]
@@ -76,6 +76,8 @@ def make_cluster_plan(seed: int, nodes: int = NODES) -> ClusterPlan:
         base = replace(base, settings=base.settings | FLUSHED)
     else:
         kinds = [LOSES_POWER.get(kind, kind) for kind in kinds]
+    if replicas > 1:
+        base = _replicated(base, replicas)
     # A fast clock evicts members sooner than their session timeout says, and the checkers would not expect it.
     rates = (0.8, 0.95, 1.0, 1.0) if base.groups else (0.8, 0.95, 1.0, 1.0, 1.05, 1.25)
     return ClusterPlan(
@@ -84,7 +86,20 @@ def make_cluster_plan(seed: int, nodes: int = NODES) -> ClusterPlan:
         is_static=random.random() < 0.3,
         rates=tuple(random.choice(rates) for _ in range(nodes)),
         troubles=tuple(_trouble(random, kind, nodes) for kind in kinds),
+        replication_factor=replicas,
     )
+
+
+def _replicated(plan: Plan, replicas: int) -> Plan:
+    """With `replicas` of every partition. Only what a majority of them has is promised to be kept: all producers ask for it."""
+    settings = plan.settings | {
+        "offsets.topic.replication.factor": str(replicas),
+        "transaction.state.log.replication.factor": str(replicas),
+        "transaction.state.log.min.isr": str(replicas // 2 + 1),
+        "min.insync.replicas": str(replicas // 2 + 1),
+        "replica.lag.time.max.ms": "1500",
+    }
+    return replace(plan, settings=settings, producers=[replace(each, acks=-1) for each in plan.producers])
 
 
 def _trouble(random: Random, kind: str, nodes: int) -> Trouble:

@@ -54,17 +54,21 @@ FINISHING_S_MAX = 60.0
 LOOK_S = 0.05
 
 
-def run_cluster_seed(seed: int, nodes: int = NODES) -> Outcome:
+def run_cluster_seed(seed: int, nodes: int = NODES, replicas: int = 1) -> Outcome:
     """Run one seed to its end; `RunFailed` if an invariant did not hold."""
     loop = VirtualLoop(TIME_LIMIT_S)
     trace = Trace(loop)
-    plan = make_cluster_plan(seed, nodes)
+    plan = make_cluster_plan(seed, nodes, replicas)
     try:
         counts = loop.run(_run(plan, loop, trace), close_dead=True)
     except Exception as error:
         names = [f"n{number}" for number in range(1, nodes + 1)]
-        raise RunFailed(seed, error, trace.lines, f"--nodes {nodes} ", timeline(trace.lines, names)) from error
+        raise RunFailed(seed, error, trace.lines, _options(nodes, replicas), timeline(trace.lines, names)) from error
     return Outcome(seed, trace.digest(), trace.lines, counts)
+
+
+def _options(nodes: int, replicas: int) -> str:
+    return f"--nodes {nodes} " + (f"--replicas {replicas} " if replicas > 1 else "")
 
 
 async def _run(plan: ClusterPlan, loop: VirtualLoop, trace: Trace) -> dict[str, int]:

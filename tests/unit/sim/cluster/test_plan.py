@@ -22,6 +22,13 @@ def test_every_kind_of_trouble_and_of_quorum_is_planned() -> None:
     assert {plan.is_static for plan in plans} == {True, False}
 
 
+def test_with_replicas_every_producer_waits_for_all_that_are_in_sync() -> None:
+    plans = [make_cluster_plan(seed, replicas=3) for seed in range(30)]
+    assert {plan.replication_factor for plan in plans} == {3}
+    assert {producer.acks for plan in plans for producer in plan.base.producers} == {-1}
+    assert {plan.base.settings["min.insync.replicas"] for plan in plans} == {"2"}
+
+
 def test_clocks_are_not_fast_where_members_have_sessions() -> None:
     for seed in range(200):
         plan = make_cluster_plan(seed)
