@@ -193,7 +193,7 @@ class Node:
         def leader() -> Address | None:
             facts = node.quorum.facts()
             endpoint = facts.endpoints.get(facts.leader_id, {}).get(listener)
-            return None if endpoint is None else Address(facts.leader_id, *endpoint)
+            return None if endpoint is None else Address(facts.leader_id, *endpoint, facts.leader_epoch)
 
         links = ControllerLinks(self._world.network, self.node_id)
         self._stopping.callback(links.close)

@@ -173,6 +173,10 @@ class ControllerHost:
             self._append(records)
         except LogDirectoryFailed:
             return  # the quorum has failed, and reports it
+        except KafkaError as refused:
+            if refused.code != ErrorCode.NOT_CONTROLLER:
+                raise
+            return  # it does not lead any more, and is about to renounce
         if check.fenced:
             logger.warning("broker %d is fenced: no heartbeat within %d ms", *check.fenced, self._settings.session_timeout_ms)
         # Brokers that are unfenced later have a whole session from then on.

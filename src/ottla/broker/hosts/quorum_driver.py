@@ -48,6 +48,7 @@ class QuorumDriver:
         self._loop = asyncio.get_running_loop()
         self._events: deque[Event] = deque()
         self._is_busy = False
+        self._is_draining = False
         self._is_closed = False
         self._is_started = False
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -138,8 +139,12 @@ class QuorumDriver:
         self._is_busy = False
         if any(isinstance(effect, _CHANGES) for effect in effects):
             self.submit(self.replica.log_changed)
+        if self._is_draining:
+            return  # called from the loop below, which goes on: one call per event would be too deep for a long queue
+        self._is_draining = True
         while self._events and not self._is_busy:
             self.submit(self._events.popleft())
+        self._is_draining = False
         self._set_timer()
 
     # -- effects
@@ -251,8 +256,8 @@ class QuorumDriver:
 
     def _set_timer(self) -> None:
         deadline_ms = self.replica.deadline_ms
-        if not self._is_started or deadline_ms >= NEVER_MS or self._is_closed:
-            return
+        if not self._is_started or deadline_ms >= NEVER_MS or self._is_closed or self._is_busy:
+            return  # busy: the end of the step sets it, and a tick now would only wait, and set the timer again at once
         due_s = deadline_ms / 1000 + 0.0005
         if self._timer is not None:
             if self._timer.when() <= due_s and not self._timer.cancelled():
@@ -262,8 +267,9 @@ class QuorumDriver:
 
     def _tick(self) -> None:
         self._timer = None
-        self.submit(self.replica.tick)
-        self._set_timer()
+        if not self._is_busy:
+            self.submit(self.replica.tick)
+            self._set_timer()
 
     def _start_sync(self) -> None:
         if self._syncing is None:

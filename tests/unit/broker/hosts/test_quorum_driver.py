@@ -92,3 +92,37 @@ def test_broken_invariant_of_the_replica_is_a_failure_of_the_node() -> None:
         assert happened == [], "nothing is decided after a failure"
 
     asyncio.run(run())
+
+
+def test_any_number_of_events_may_wait_for_the_disk() -> None:
+    async def run() -> None:
+        happened: list[str] = []
+        driver, disk = driver_of(happened)
+        driver.submit(event(happened, "vote", fx.Persist(ElectionState(1))))
+        for _ in range(3_000):
+            driver.submit(event(happened, "asked"))
+        disk.may_end.set()
+        await until(lambda: happened.count("asked") == 3_000, "the events")
+        assert not driver.failure.done()
+
+    asyncio.run(run())
+
+
+def test_timer_does_not_tick_while_the_disk_is_waited_for() -> None:
+    async def run() -> None:
+        happened: list[str] = []
+        driver, disk = driver_of(happened)
+        replica: Any = driver.replica
+        replica.deadline_ms, replica.tick, replica.leader_id = 0, event(happened, "tick"), -1
+        driver.submit(event(happened, "vote", fx.Persist(ElectionState(1))))
+        driver._is_started = True
+        driver._tick()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not driver._events, "the timer would be due again at once, and the queue grow with every turn of the loop"
+        replica.deadline_ms = driver.now_ms() + 20
+        disk.may_end.set()
+        await until(lambda: "tick" in happened, "the tick that was due")
+        driver.abort()
+
+    asyncio.run(run())
