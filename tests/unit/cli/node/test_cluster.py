@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from ottla.broker.cluster_settings import cluster_settings
 from ottla.broker.formatting import FormatRefused
 from ottla.cli.node.cluster import ending, format_nodes
-from ottla.cli.node.cluster_settings import cluster_settings
 
 PORTS = [(9092, 19092), (9093, 19093), (9094, 19094)]
 
