@@ -27,8 +27,10 @@ def is_alive(pid: int) -> bool:
 
 
 def complaints(stderr: str) -> list[str]:
-    """What a quiet command printed. On a busy machine nodes may be up already: the last ones leave without a controller."""
-    return [line for line in stderr.splitlines() if " WARNING  node: leaving the cluster" not in line]
+    """What a quiet command printed, without what only a busy machine causes: a loop that was held, and nodes that were up
+    already, the last of which leave without a controller."""
+    busy = (" WARNING  node: leaving the cluster", " WARNING  loop: the event loop was held")
+    return [line for line in stderr.splitlines() if not any(each in line for each in busy)]
 
 
 @contextmanager
@@ -99,7 +101,8 @@ def test_an_interrupt_during_the_start_is_no_error(tmp_path: Path, monkeypatch: 
 
 def first_of_free_ports() -> int:
     """A port for node 1: those of three nodes and their controllers are free, and below those that the system hands out."""
-    for first in range(20_000, 22_000, 3):
+    begin = 20_000 + os.getpid() % 600 * 3  # another run of this test, at the same time, begins elsewhere
+    for first in (*range(begin, 22_000, 3), *range(20_000, begin, 3)):
         with ExitStack() as held:
             try:
                 for port in (*range(first, first + 3), *range(first + 10_000, first + 10_003)):

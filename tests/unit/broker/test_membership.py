@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.membership import Membership
+from ottla.broker.membership import CLOCKS_APART_MS, Membership, clock_warning
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.partitions.assignments import Assignment, DirectoryAssignments
 from ottla.errors import KafkaError, LogDirectoryFailed, OttlaError
@@ -139,3 +139,28 @@ def test_directory_report_that_fails_is_only_logged(refusal: OttlaError, caplog:
 
     asyncio.run(tell())
     assert "could not report to the controller in which directories partitions are" in caplog.text
+
+
+def test_an_id_that_stays_in_use_is_named() -> None:
+    controller = FakeController(KafkaError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, "another broker"))
+    membership = Membership(controller, Applied(), "cluster", 3, 1, registration_timeout_ms=20)  # type: ignore[arg-type]
+    with pytest.raises(
+        KafkaError, match=r"node\.id 3 is in use: another broker with it is alive .* Give this node an id of its own"
+    ):
+        asyncio.run(membership.join([], [DIRECTORY], [], rack=None, incarnation_id=DIRECTORY, last_epoch=-1))
+    assert controller.asked > 1
+
+
+@pytest.mark.parametrize(
+    ("written_ms", "said"),
+    [
+        (1_000_000, None),
+        (1_000_000 - CLOCKS_APART_MS, None),
+        (1_000_300 + CLOCKS_APART_MS, None),
+        (1_000_000 - 45_000, "this node's clock is 45 s ahead of the active controller's"),
+        (1_000_300 + 7_200_000, "this node's clock is 7,200 s behind the active controller's"),
+    ],
+)
+def test_clocks_far_apart_are_reported(written_ms: int, said: str | None) -> None:
+    warning = clock_warning(1_000_000, written_ms, 1_000_300)
+    assert warning is None if said is None else warning is not None and warning.startswith(said)
