@@ -1,9 +1,9 @@
 """A node in a child process, the child's side: `python -m ottla.testing.child` (`process_host.py` is the other end).
 
 Commands come as lines of JSON on stdin, {"id": …, "do": name, "with": values}, the first of them `start`; each is answered on
-stdout with {"id": …, "result": …} or {"id": …, "error": text}. {"broken": text} says that the node stopped by itself. When
-stdin ends without a `stop`, the parent is gone: this process then exits at once and removes temporary data. Log lines go to
-stderr.
+stdout with {"id": …, "result": …} or {"id": …, "error": text}. {"broken": text} says that the node stopped by itself,
+{"left": true} that a stopping node of a cluster waits for `release`. When stdin ends without a `stop`, the parent is gone: this
+process then exits at once and removes temporary data. Log lines go to stderr.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Child:
         self._output_fd = output_fd
         self._runner = NodeRunner()
         self._runner.on_broken = lambda text: self._say({"broken": text})
+        self._runner.on_left = lambda: self._say({"left": True})
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
         self._temporary: str | None = None
