@@ -89,8 +89,6 @@ class QuorumHost:
         self._is_sync_due = False
         self._is_started = False
         self._led_epoch = -1
-        self._unreachable: set[int] = set()
-        """Nodes whose last request got no answer."""
         self._delivery = Delivery(metadata_log)
         self._leader_changed: LeaderListener | None = None
         self.log = metadata_log
@@ -405,11 +403,9 @@ class QuorumHost:
             response = await self._link().request(destination, send.message)
         except (OttlaError, OSError) as failure:
             logger.debug("node %d at %s:%d: %s", destination.id, destination.host, destination.port, failure)
-            self._unreachable.add(destination.id)
             self.peers.failed(destination, failure)
             self._submit(lambda now_ms: self.replica.failed(destination.id, correlation, now_ms))
         else:
-            self._unreachable.discard(destination.id)
             self.peers.answered(destination, response)
             self._submit(lambda now_ms: self.replica.received(destination.id, correlation, response, now_ms))
 
@@ -477,7 +473,7 @@ class QuorumHost:
     async def close(self) -> None:
         """Resign and close the log; appended records are flushed, but no listener is called any more."""
         if isinstance(self.replica.role, Leader) and not self.failure.done():
-            self._unreachable.clear()
+            self.peers.down.clear()
             self._submit(self.replica.stop)
             await self._leave()
         self.abort()
@@ -485,11 +481,11 @@ class QuorumHost:
             await self.log.close()
 
     async def _leave(self) -> None:
-        """Wait until the other voters know that this leader resigns, or for a short time. Those that are down are not told."""
+        """Wait until the other voters know that this leader resigns, or for a short time. Some may be down."""
         deadline_s = self._loop.time() + _RESIGN_S_MAX
         while (
             isinstance(role := self.replica.role, Resigned)
-            and any(voter.id not in self._unreachable for voter in role.unacknowledged)
+            and any(voter.id not in self.peers.down for voter in role.unacknowledged)
             and self._loop.time() < deadline_s
             and not self.failure.done()
         ):

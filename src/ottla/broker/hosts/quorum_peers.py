@@ -31,11 +31,14 @@ class QuorumPeers:
         self._failures: dict[Address, str] = {}
         self._strangers: set[Address] = set()
         self._answering: set[Address] = set()
+        self.down: set[int] = set()
+        """The nodes whose last request got no answer."""
 
     def answered(self, destination: Destination, response: Message) -> None:
         """A node has answered, perhaps with a refusal."""
         address = (destination.host, destination.port)
         self._failures.pop(address, None)
+        self.down.discard(destination.id)
         message: Any = response
         if getattr(message, "error_code", ErrorCode.NONE) == ErrorCode.INCONSISTENT_CLUSTER_ID:
             self._strangers.add(address)
@@ -50,6 +53,7 @@ class QuorumPeers:
 
         address = (destination.host, destination.port)
         self._answering.discard(address)
+        self.down.add(destination.id)
         if isinstance(failure, ConnectFailed):
             self._failures[address] = "accepts no connections"
         elif isinstance(failure, RequestTimedOut | TimeoutError):

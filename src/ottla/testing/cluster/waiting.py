@@ -65,7 +65,7 @@ async def coordinator(engine: ClusterEngine, group: str, timeout_s: float) -> in
 
 async def until_healthy(engine: ClusterEngine, timeout_s: float) -> None:
     """Wait until all nodes serve and every replica is in sync."""
-    from ottla.client.admin.health import cluster_state, problems_of
+    from ottla.client.health import cluster_state, problems_of
 
     async def look(client: Client) -> None:
         problems = [

@@ -47,7 +47,9 @@ def test_an_answer_ends_the_failure_and_a_failure_the_answer() -> None:
     known.answered(to(2), answer())
     known.failed(to(2), OSError("broken"))
     assert "node 2 at h2:9093 (broken)" in (known.missing(VOTERS, 1, BOOTSTRAP) or "")
+    assert known.down == {2}
     known.answered(to(2), answer())
+    assert known.down == set()
     assert known.missing(VOTERS, 1, BOOTSTRAP) is None
 
 

@@ -1,9 +1,9 @@
 """What is wrong with a cluster."""
 
 from ottla.client.admin.cluster_state import ClusterDescription, NodeDescription
-from ottla.client.admin.health import ClusterState, ProblemKind, partition_problems, problems_of, quorum_problems
 from ottla.client.admin.quorum import QuorumInfo, QuorumReplica, VoterEndpoint
 from ottla.client.admin.topic_descriptions import PartitionDescription, TopicDescription
+from ottla.client.health import ClusterState, ProblemKind, partition_problems, problems_of, quorum_problems
 from ottla.ids import ZERO_UUID
 
 
