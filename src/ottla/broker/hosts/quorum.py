@@ -483,12 +483,9 @@ class QuorumHost:
     async def _leave(self) -> None:
         """Wait until the other voters know that this leader resigns, or for a short time. Some may be down."""
         deadline_s = self._loop.time() + _RESIGN_S_MAX
-        while (
-            isinstance(role := self.replica.role, Resigned)
-            and any(voter.id not in self.peers.down for voter in role.unacknowledged)
-            and self._loop.time() < deadline_s
-            and not self.failure.done()
-        ):
+        while isinstance(role := self.replica.role, Resigned) and not self.failure.done():
+            if self._loop.time() > deadline_s or all(voter.id in self.peers.down for voter in role.unacknowledged):
+                return
             await asyncio.sleep(0.01)
 
     def abort(self) -> None:
