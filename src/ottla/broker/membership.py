@@ -103,16 +103,24 @@ class Membership:
         registered = await self._register(request)
         self.epoch = registered.broker_epoch
         await self._loader.caught_up()  # a broker is unfenced when it has applied its own registration
-        if self._clock is not None and self._interval_ms is not None:
-            warning = clock_warning(asked_ms, self._loader.published.provenance.timestamp_ms, self._clock.now_ms())
-            if warning is not None:
-                logger.warning("%s", warning)
         while await self._is_fenced():
             if self._interval_ms is None:
                 raise BrokenInvariant(f"broker {self._node_id} has read all metadata and is still fenced")
             await asyncio.sleep(min(self._interval_ms, _UNFENCING_MS) / 1000)
         if self._interval_ms is not None:
+            self._check_clock(asked_ms)
             self._heartbeats = asyncio.get_running_loop().create_task(self._send_heartbeats(self._interval_ms))
+
+    def _check_clock(self, asked_ms: int) -> None:
+        """Compare this node's clock with the controller's, which has written our registration since `asked_ms`."""
+        if self._clock is None:
+            return
+        newest = self._loader.published.provenance
+        if newest.offset < self.epoch:  # which is the offset of the registration
+            return
+        warning = clock_warning(asked_ms, newest.timestamp_ms, self._clock.now_ms())
+        if warning is not None:
+            logger.warning("%s", warning)
 
     async def _register(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
         """The controller's response. While the session of this broker's killed process lasts, it asks again."""

@@ -65,8 +65,35 @@ def test_the_cluster_serves_and_stops_with_an_interrupt(tmp_path: Path) -> None:
             await_true(lambda: values.extend(each.value for each in consumer.poll(1)) or len(values) >= 30, "all records")
         assert sorted(values, key=str) == sorted((str(number).encode() for number in range(30)), key=str)
         process.send_signal(signal.SIGINT)
-        assert process.wait(HANG_S) == 0
+        _, complained = process.communicate(timeout=HANG_S)
+        assert process.returncode == 0
         assert not any(map(is_alive, pids))
+        # Each node has left while there was a controller: that is also why the stop is quick.
+        assert "leaving the cluster without" not in complained
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_node_that_is_killed_is_reported_and_the_others_go_on(tmp_path: Path, victim: int) -> None:
+    with up(tmp_path) as (process, facts):
+        pids = [each["pid"] for each in facts["nodes"]]
+        os.kill(pids[victim], signal.SIGKILL)
+        assert process.stderr is not None
+        line = next(each for each in process.stderr if "has ended" in each)
+        assert line.startswith(f"ottla: node {victim + 1} has ended (signal SIGKILL). The others go on")
+        left = [each["bootstrap_servers"] for number, each in enumerate(facts["nodes"]) if number != victim]
+        assert run_ottla("topics", "create", "after", "--bootstrap-server", ",".join(left)).returncode == 0
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=HANG_S)
+        assert process.returncode == 0
+        assert not any(map(is_alive, pids))
+
+
+def test_no_node_outlives_a_parent_that_is_killed(tmp_path: Path) -> None:
+    with up(tmp_path) as (process, facts):
+        pids = [each["pid"] for each in facts["nodes"]]
+        process.kill()
+        await_true(lambda: not any(map(is_alive, pids)), "the nodes end with their parent")
+    assert all((tmp_path / f"node-{node}" / ".kafka_cleanshutdown").exists() for node in (1, 2, 3))
 
 
 def test_nodes_end_with_their_parent_even_while_they_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

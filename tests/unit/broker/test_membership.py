@@ -164,3 +164,19 @@ def test_an_id_that_stays_in_use_is_named() -> None:
 def test_clocks_far_apart_are_reported(written_ms: int, said: str | None) -> None:
     warning = clock_warning(1_000_000, written_ms, 1_000_300)
     assert warning is None if said is None else warning is not None and warning.startswith(said)
+
+
+@pytest.mark.parametrize(("offset", "is_warned"), [(6, False), (7, True)])
+def test_only_a_record_that_is_newer_than_the_registration_tells_the_controllers_time(
+    caplog: pytest.LogCaptureFixture, offset: int, is_warned: bool
+) -> None:
+    loader = Applied()
+    loader.published = SimpleNamespace(provenance=SimpleNamespace(offset=offset, timestamp_ms=0))  # type: ignore[attr-defined]
+    clock = SimpleNamespace(now_ms=lambda: 1_000_000)
+    membership = Membership(FakeController(), loader, "cluster", 3, 60_000, clock=clock)  # type: ignore[arg-type]
+
+    async def scenario() -> None:
+        await membership.join([], [DIRECTORY], [], rack=None, incarnation_id=DIRECTORY, last_epoch=-1)
+
+    asyncio.run(scenario())
+    assert ("clock is 1,000 s ahead" in caplog.text) == is_warned
