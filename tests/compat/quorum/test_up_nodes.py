@@ -68,7 +68,6 @@ def test_the_cluster_serves_and_stops_with_an_interrupt(tmp_path: Path) -> None:
         _, complained = process.communicate(timeout=HANG_S)
         assert process.returncode == 0
         assert not any(map(is_alive, pids))
-        # Each node has left while there was a controller: that is also why the stop is quick.
         assert "leaving the cluster without" not in complained
 
 
