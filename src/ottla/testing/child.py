@@ -1,4 +1,4 @@
-"""A node in a child process, the child's side: `python -m ottla.testing.child` (`process_host.py` is the other end).
+"""A node in a child process, the child's side (`process_host.py` is the other end, and starts it).
 
 Commands come as lines of JSON on stdin, {"id": …, "do": name, "with": values}, the first of them `start`; each is answered on
 stdout with {"id": …, "result": …} or {"id": …, "error": text}. {"broken": text} says that the node stopped by itself,
@@ -9,6 +9,7 @@ process then exits at once and removes temporary data. Log lines go to stderr.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -72,7 +73,10 @@ class Child:
         if name == "start":
             launch = Launch(**values)
             self._temporary = None if launch.is_synced else launch.settings["log.dirs"]
-            return list(await self._runner.start(launch))
+            facts = list(await self._runner.start(launch))
+            gc.freeze()  # what is there now lives as long as the node
+            gc.enable()
+            return facts
         if name == "stop":
             return await self._runner.stop()
         return await self._runner.command(name, values)
@@ -101,7 +105,3 @@ def main() -> None:
 
 async def _run(output_fd: int) -> None:
     await Child(output_fd).run()
-
-
-if __name__ == "__main__":
-    main()

@@ -19,7 +19,8 @@ from ottla.testing.errors import BrokerFailed
 from ottla.testing.host import Facts, Launch
 from ottla.testing.logs import LINES_KEPT
 
-CHILD = "ottla.testing.child"
+CHILD = "import gc; gc.disable(); from ottla.testing.child import main; main()"
+"""No garbage collection until the node runs: imports create no garbage, but would trigger many collections."""
 _LINE_BYTES_MAX = 16 * 1024 * 1024
 _LINES_SHOWN = 20
 _SETTLE_S = 2.0
@@ -53,7 +54,7 @@ class ProcessHost:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",
-            "-m",
+            "-c",
             CHILD,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
