@@ -27,6 +27,18 @@ _WORDS: dict[str, str] = {
     "connections.max.idle.ms": "Close a connection after this long without traffic.",
     "controller.listener.names": "Which of the listeners are for the controller. Clients cannot use them.",
     "controller.quorum.bootstrap.servers": "The addresses of the controllers, as host:port.",
+    "controller.quorum.election.backoff.max.ms": (
+        "How long a controller that has lost an election waits at most before it stands for the next one."
+    ),
+    "controller.quorum.election.timeout.ms": (
+        "How long a controller without a leader waits before it stands for election: this long up to twice as long, by chance."
+    ),
+    "controller.quorum.fetch.timeout.ms": (
+        "How long a controller waits for its leader before it stands for election. A leader resigns that has not heard of a "
+        "majority for one and a half times as long."
+    ),
+    "controller.quorum.request.timeout.ms": "How long a request between controllers may take.",
+    "controller.quorum.retry.backoff.ms": "How long a controller waits before it sends a request that has failed again.",
     "controller.quorum.voters": (
         "The members of a quorum that never changes, as id@host:port. Quorums that can change use "
         "controller.quorum.bootstrap.servers."
