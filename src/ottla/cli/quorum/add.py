@@ -42,7 +42,7 @@ _ENDPOINT = re.compile(r"(?:(?P<listener>[^:/]+)://)?\[?(?P<host>[^\[\]]+?)\]?:(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The server.properties of the controller, on its own machine: takes the place of the other flags.",
 )
-@cluster_options()
+@cluster_options(takes_controllers=True)
 def add(
     settings: ClientSettings,
     node: int | None,

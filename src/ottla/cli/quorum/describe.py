@@ -24,6 +24,7 @@ Examples:
   ottla quorum describe
   ottla quorum describe --replication        in a pipe: one line for each replica, as kafka-metadata-quorum prints them
   ottla quorum describe --json
+  ottla quorum describe --bootstrap-controller controller-1:9093
 """
 
 _STATUS_WIDTH = 24
@@ -36,7 +37,7 @@ _STATUS_WIDTH = 24
 @json_option
 @plain_option
 @wide_option
-@cluster_options()
+@cluster_options(takes_controllers=True)
 def describe(
     settings: ClientSettings, status: bool, replication: bool, human_readable: bool, as_json: bool, plain: bool
 ) -> None:

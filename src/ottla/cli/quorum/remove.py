@@ -32,7 +32,7 @@ Examples:
     help="The id of its metadata directory.  [default: that of the voter NODE]",
 )
 @yes_option
-@cluster_options()
+@cluster_options(takes_controllers=True)
 def remove(settings: ClientSettings, node: int | None, flagged: int | None, directory_id: str | None, yes: bool) -> None:
     """Remove a controller from the voters of the metadata quorum. If it runs, it goes on as an observer: stop it afterwards."""
     node_id = flagged if node is None else node

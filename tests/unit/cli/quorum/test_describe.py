@@ -2,11 +2,12 @@
 
 import json
 
-from tests.support.nodes.fake_node import FakeNetwork
+from tests.support.nodes.fake_node import FakeNetwork, FakeNode
 from tests.unit.cli.conftest import WHERE, RunOttla
 from tests.unit.cli.sick_cluster import CLUSTER_ID, DIRECTORIES, NOW_MS, sick_node
 
 from ottla.ids import uuid_text
+from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 
 
 def test_status_in_kafkas_lines(ottla: RunOttla) -> None:
@@ -67,3 +68,12 @@ def test_json(ottla: RunOttla) -> None:
 
 def test_two_views_at_once_are_refused(ottla: RunOttla) -> None:
     assert ottla("quorum", "describe", "--status", "--replication").rc == 2
+
+
+def test_controllers_can_be_asked_directly(ottla: RunOttla, node: FakeNode) -> None:
+    said = ottla("quorum", "describe", "--bootstrap-controller", "localhost:9092")
+    assert said.rc == 0, said.err
+    assert {each.endpoint_type for each in node.asked_for(DescribeClusterRequest)} == {2}
+    said = ottla("quorum", "--bootstrap-controller", "localhost:9092", "describe", "-b", "localhost:9092")
+    assert said.rc == 2
+    assert "exclude each other" in said.err
