@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -71,6 +71,8 @@ class Node:
         self.cluster_id = ""
         self.metrics_port: int | None = None
         """The port of the metrics page; None if it is not served."""
+        self.stay_in_quorum: Callable[[], Awaitable[None]] | None = None
+        """Awaited by `stop` between leaving the cluster and leaving the quorum: brokers that stop at the same time need it."""
         self.broken: asyncio.Future[OttlaError] = asyncio.get_running_loop().create_future()
         """Set, with the reason, when the node cannot go on and must be stopped."""
 
@@ -179,6 +181,11 @@ class Node:
             self._quorum_listeners.dispatcher.services = node
             self._quorum_listeners.serve()
             self._stopping.push_async_callback(self._quorum_listeners.close)
+            self._stopping.push_async_callback(self._stay_in_quorum)
+
+    async def _stay_in_quorum(self) -> None:
+        if self.stay_in_quorum is not None and not self.broken.done():
+            await self.stay_in_quorum()
 
     def _door(self, node: NodeServices, is_alone: bool) -> ControllerDoor:
         if is_alone:
@@ -192,7 +199,9 @@ class Node:
 
         def leader() -> Address | None:
             facts = node.quorum.facts()
-            endpoint = facts.endpoints.get(facts.leader_id, {}).get(listener)
+            # A broker that knows its controllers by bootstrap servers alone gets the leader's address from the others' answers.
+            endpoints = facts.endpoints.get(facts.leader_id) or node.quorum.replica.leader_endpoints
+            endpoint = endpoints.get(listener)
             return None if endpoint is None else Address(facts.leader_id, *endpoint, facts.leader_epoch)
 
         links = ControllerLinks(self._world.network, self.node_id)
