@@ -4,8 +4,9 @@
         ... attack ...
     bystander.worst_s
 
-A wait is measured by the clock, less the time in which the node's loop was ready to run but other processes had the cores:
-the machine may be busy. What the loop spends on other requests, or waits for the interpreter lock, counts.
+A wait is measured by the clock, less the time in which threads of the node were ready to run but other processes had the cores:
+the machine may be busy, and the loop waits for the interpreter lock while the thread that holds it has no core. What the loop
+spends on other requests, or waits for the lock while its holder runs, counts.
 
 `python -m tests.support.hostile.bystander PORT TOPIC PID` is the process. It ends with its standard input, and prints the
 waits.
@@ -53,8 +54,9 @@ class Bystander:
 
 
 def queued_s(pid: int | str) -> float:
-    """How long the main thread of a process has been ready to run without a core."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    """How long the threads of a process have been ready to run without a core."""
+    times = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+    return sum(int(queued) for _, queued, _ in times) / 1e9
 
 
 def main(port: int, topic: str, pid: int) -> None:

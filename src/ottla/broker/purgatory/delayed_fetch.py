@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ottla.broker.request import Pending
 from ottla.wire.base import Message
+from ottla.wire.elements import MANY_ELEMENTS
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition
@@ -27,7 +28,7 @@ class FetchAttempt(Protocol):
 class DelayedFetch(Pending):
     """A parked fetch: watches its partitions and sets one timer. `on_left` is called once, when it is no longer parked."""
 
-    __slots__ = ("_attempt", "_missing_bytes", "_on_left", "_partitions", "_timer")
+    __slots__ = ("_attempt", "_missing_bytes", "_on_left", "_partitions", "_timer", "may_be_large")
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class DelayedFetch(Pending):
         self._attempt = attempt
         self._missing_bytes = attempt.missing_bytes
         self._partitions = partitions
+        self.may_be_large = len(partitions) > MANY_ELEMENTS
         for partition in partitions:
             partition.watches[self] = None
         self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self.answer_now)

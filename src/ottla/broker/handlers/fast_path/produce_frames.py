@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers.data.produce import TOPIC_IDS_SINCE, fail
+from ottla.broker.handlers.fast_path.produce_elements import has_many_elements
+from ottla.broker.parked import PARSED_ON_LOOP_BYTES
 from ottla.broker.request import Declined
 from ottla.ids import Uuid
 from ottla.records.kernels import PURE_ASKED, load_variant
@@ -40,7 +42,7 @@ class FrameAnswers:
         """The reply; the response where a disk failed amid the request; or that the request was declined."""
         reply = self._fast.answer(frame, self._now_ms())
         if isinstance(reply, dict):
-            return Declined(reply)
+            return Declined(reply, len(frame) > PARSED_ON_LOOP_BYTES and has_many_elements(frame))
         return _response(frame, reply) if isinstance(reply, list) else [reply]
 
 
