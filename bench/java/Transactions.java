@@ -38,11 +38,21 @@ public class Transactions {
                 for (int number = 0; number < count; number++) {
                     producer.beginTransaction();
                     for (int index = 0; index < partitions; index++) producer.send(new ProducerRecord<>(topic, index, null, value));
+                    // Kafka's producer can send EndTxn ahead of the records: its sender thread looks for unsent records, then for the
+                    // next request, and all of send() and commitTransaction() may run in between. The commit is refused then.
+                    producer.flush();
                     producer.commitTransaction();
                 }
             }));
         }
-        for (Future<?> each : done) each.get();
+        for (Future<?> each : done) {
+            try {
+                each.get();
+            } catch (ExecutionException failed) {
+                failed.printStackTrace();
+                Runtime.getRuntime().halt(1); // the other producers' threads would keep this program running
+            }
+        }
         threads.shutdown();
     }
 }

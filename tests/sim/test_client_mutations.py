@@ -95,7 +95,7 @@ def commits_run_ahead(patch: pytest.MonkeyPatch) -> None:
 MUTATIONS = {
     an_ending_without_an_answer_counts_as_done: (
         "transactions",
-        r"was committed and acknowledged, but|made of|whose commit was never",
+        r"was committed and acknowledged, but|made of|whose commit was never|went back",
     ),
     an_ending_without_an_answer_is_repeated_later: ("transactions", r"the program has asked|whose commit was never|are gone"),
     retries_get_new_sequences: ("logs", r"of the idempotent p\d comes after|got [A-Z_]+|could not deliver"),
