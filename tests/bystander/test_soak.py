@@ -36,7 +36,7 @@ SOAK_S = float(os.environ.get("OTTLA_SOAK_S", "600"))
 ROUND_S = 30.0
 ATTACK_S = 2.0
 GROWTH_BYTES_MAX = 60_000_000
-"""From the end of the first round on."""
+"""From the end of the first half to that of the second, each time after the node has done all that was sent to it."""
 
 
 def attack_frames() -> Iterator[list[bytes]]:
@@ -47,7 +47,8 @@ def attack_frames() -> Iterator[list[bytes]]:
         [attacks.offsets_by_time("lying", T0 + 500_000)],
         [attacks.producers("bystander", 1000)],
     ]
-    names = sorted(APIS[key].name for key in MODULES)
+    # Fetch comes first: the sessions that it fills up to their limit stay, which is no growth.
+    names = sorted((APIS[key].name for key in MODULES), key=lambda name: (name != "Fetch", name))
     shapes = itertools.cycle([(name, shape) for name in names for shape in ("wide", "deep", "repeated")])
     for expensive in itertools.cycle(prepared):
         yield expensive
@@ -56,16 +57,17 @@ def attack_frames() -> Iterator[list[bytes]]:
 
 
 class Attacker:
-    """A thread that attacks `node` until the block ends."""
+    """A thread that attacks `node` with `frames` until the block ends."""
 
-    def __init__(self, node: HostileNode) -> None:
+    def __init__(self, node: HostileNode, frames: Iterator[list[bytes]]) -> None:
         self._node = node
+        self._frames = frames
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.attacks = 0
 
     def _run(self) -> None:
-        for frames in attack_frames():
+        for frames in self._frames:
             if self._is_over.is_set():
                 return
             with contextlib.suppress(OSError), self._node.connect() as client:
@@ -116,21 +118,22 @@ def test_soak_with_mixed_clients_and_one_attacker() -> None:
             for _ in range(10):
                 client.send_bytes(attacks.produce("lying", attacks.lying_bomb()))
                 client.receive(0, 9)
-        until_s = time.monotonic() + SOAK_S
         with Bystander(node.port, "bystander", node.pid) as alone:
-            work_for_a_round(node, 0, min(ROUND_S, SOAK_S / 4))
-        memory, records = [], 0
-        with Attacker(node) as attacker, Bystander(node.port, "bystander", node.pid) as beside:
-            for number in itertools.count(1):
-                records += work_for_a_round(node, number, min(ROUND_S, SOAK_S / 4))
-                memory.append(node.memory_bytes)
-                print(f"\nround {number}: {records} records, {node.memory_bytes / 1e6:.0f} MB")
-                if time.monotonic() >= until_s:
-                    break
-        print(
-            f"\n{records} records beside {attacker.attacks} attacks; bystander: worst of {beside.count} waits "
-            f"{beside.worst_s:.3f} s (without an attack {alone.worst_s:.3f}), peak {node.memory_bytes_peak / 1e6:.0f} MB"
-        )
-        assert beside.worst_s - alone.worst_s <= WAIT_S_MAX
+            records = work_for_a_round(node, 0, ROUND_S / 2)
+        frames, rounds = attack_frames(), itertools.count(1)
+        memory, worst_s = [], 0.0
+        for _ in range(2):
+            until_s = time.monotonic() + SOAK_S / 2
+            with Attacker(node, frames) as attacker, Bystander(node.port, "bystander", node.pid) as beside:
+                while time.monotonic() < until_s:
+                    records += work_for_a_round(node, next(rounds), min(ROUND_S, SOAK_S / 4))
+            node.await_idle()
+            memory.append(node.memory_bytes)
+            worst_s = max(worst_s, beside.worst_s)
+            print(
+                f"\n{records} records; {attacker.attacks} attacks, bystander: worst of {beside.count} waits {beside.worst_s:.3f} s "
+                f"(without an attack {alone.worst_s:.3f}), {memory[-1] / 1e6:.0f} MB, peak {node.memory_bytes_peak / 1e6:.0f} MB"
+            )
+        assert worst_s - alone.worst_s <= WAIT_S_MAX
         assert node.memory_bytes_peak <= MEMORY_BYTES_MAX
-        assert memory[-1] - memory[0] <= GROWTH_BYTES_MAX
+        assert memory[1] - memory[0] <= GROWTH_BYTES_MAX
