@@ -131,8 +131,9 @@ def test_soak_with_mixed_clients_and_one_attacker() -> None:
             memory.append(node.memory_bytes)
             worst_s = max(worst_s, beside.worst_s)
             print(
-                f"\n{records} records; {attacker.attacks} attacks, bystander: worst of {beside.count} waits {beside.worst_s:.3f} s "
-                f"(without an attack {alone.worst_s:.3f}), {memory[-1] / 1e6:.0f} MB, peak {node.memory_bytes_peak / 1e6:.0f} MB"
+                f"\n{records} records; {attacker.attacks} attacks; bystander: worst of {beside.count} waits "
+                f"{beside.worst_s:.3f} s (without an attack {alone.worst_s:.3f}); {memory[-1] / 1e6:.0f} MB, "
+                f"peak {node.memory_bytes_peak / 1e6:.0f} MB"
             )
         assert worst_s - alone.worst_s <= WAIT_S_MAX
         assert node.memory_bytes_peak <= MEMORY_BYTES_MAX
