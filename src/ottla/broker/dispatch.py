@@ -50,7 +50,7 @@ ANSWERED_FROM_FRAMES = (ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT)
 class AnswersFrames(Protocol):
     """The fast path of an API: answers its most frequent requests from frame to frame."""
 
-    def answer(self, frame: bytearray, /) -> list[Part] | Message | Declined | None:
+    def answer(self, frame: bytearray, /) -> list[Part] | Message | Pending | Declined | None:
         """The reply; or the response, if a part of it was refused.
 
         `Declined` or None: nothing changed, the general path handles it. `Declined` carries what was checked already.
@@ -135,6 +135,8 @@ class Dispatcher:
                     if hold_s > counters.hold_noted_s:
                         self._note_hold_of(frame, connection, counters, received_s, hold_s)
                     return answered
+                if isinstance(answered, Pending):
+                    return self._park_frame(connection, frame, received_s, answered)
                 if isinstance(answered, Declined):
                     if answered.has_many_elements:
                         return self._parse_off_loop(connection, frame, received_s)
@@ -215,6 +217,7 @@ class Dispatcher:
         response: Message | None,
         failure: BaseException | None,
         prepared: Prepared | None = None,
+        encoded: list[Part] | None = None,
         is_parked: bool = False,
     ) -> list[Part] | None:
         """The parts of a reply, from the handler's response or failure. Counts the request."""
@@ -222,7 +225,7 @@ class Dispatcher:
         counters = route.counters
         counters.requests += 1
         counters.bytes_in += frame_bytes
-        parts: list[Part] | None = None
+        parts = encoded
         if prepared is not None:
             parts = prepared.parts
             if prepared.refused is not None:
@@ -230,11 +233,12 @@ class Dispatcher:
                 self._report(logging.INFO, context, route, prepared.refused)
         elif failure is not None:
             counters.errors += 1
-            response = self._refused(route, context, request, failure)
+            if encoded is None:
+                response = self._refused(route, context, request, failure)
         elif route.is_reported and response is not None and (refused := summary_of(response, self._topic_name)) is not None:
             counters.errors += 1
             self._report(logging.INFO, context, route, refused)
-        if response is not None and prepared is None:
+        if response is not None and parts is None:
             try:
                 parts = encode_response(response, context.version, context.correlation_id)
             except Exception as flaw:
@@ -266,6 +270,18 @@ class Dispatcher:
         if isinstance(pending, PendingTask):
             self.health.follow_task(pending.task, _hold(route.name, context, frame_bytes, 0.0, 0.0))
         return Parked(self, route, context, request, frame_bytes, pending)
+
+    def _park_frame(
+        self, connection: ConnectionInfo, frame: bytearray, received_s: float, pending: Pending
+    ) -> list[Part] | Parked | None:
+        """Park a request that was handled from its frame: it is not decoded."""
+        header, _ = read_request_header(frame)
+        key, version = header.request_api_key, header.request_api_version
+        services = cast(Services, self.services)
+        context = RequestContext(services, connection, key, version, header.correlation_id, header.client_id, received_s)
+        if pending.is_done:
+            return self.conclude(self._routes[key], context, None, len(frame), *pending.outcome, encoded=pending.encoded)
+        return self._park(self._routes[key], context, None, len(frame), pending)
 
     def _note_hold_of(
         self, frame: bytearray, connection: ConnectionInfo, counters: ApiCounters, began_s: float, hold_s: float

@@ -90,7 +90,8 @@ class Parked:
             self._preparing.abandon()
 
     def _deliver(self, response: Message | None, failure: BaseException | None) -> None:
-        if self.pending.may_be_large and self._is_large(response, failure):
+        pending = self.pending
+        if pending.may_be_large and pending.encoded is None and self._is_large(response, failure):
             lane = self._dispatcher.lane
             self._preparing = SlicedWork(lane, self._context, self._prepare(response, failure))
             self._preparing.run(lane.now_s())
@@ -118,7 +119,15 @@ class Parked:
     def _conclude(self, response: Message | None, failure: BaseException | None, prepared: Prepared | None = None) -> None:
         try:
             self.parts = self._dispatcher.conclude(
-                self._route, self._context, self.request, self.frame_bytes, response, failure, prepared, is_parked=True
+                self._route,
+                self._context,
+                self.request,
+                self.frame_bytes,
+                response,
+                failure,
+                prepared,
+                self.pending.encoded,
+                is_parked=True,
             )
         except CloseConnection as fault:
             self.fault = fault

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.principal import ANONYMOUS, Principal
-from ottla.wire.base import Message
+from ottla.wire.base import Message, Part
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.kernel import PartitionTail
@@ -102,6 +102,8 @@ class Pending:
 
     __slots__ = ("_deliver", "_failure", "_is_done", "_response")
 
+    encoded: list[Part] | None = None
+    """The frame of the reply, if it was made from the frame of the request."""
     may_be_large = False
     """Whether the response may have many elements. Then dispatch counts them, and encodes a large one in a worker thread."""
 
