@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.node")
 
-_SHUTDOWN_ROUNDS_MAX = 10
+SHUTDOWN_S_MAX = 30.0
+"""How long a broker waits for the permission to leave. One that hangs is fenced before, and then nobody waits for it."""
 _UNFENCING_MS = 50
 """How soon a broker that is still fenced sends its next heartbeat."""
 _ANSWER_MS = 1000
@@ -70,6 +71,7 @@ class Membership:
         self._node_id = node_id
         self._offline_directories: list[Uuid] = []
         self.cordoned_directories: list[Uuid] = []
+        self._has_left = False
         self.epoch = NOT_REGISTERED
 
     async def join(
@@ -179,22 +181,29 @@ class Membership:
             logger.warning("could not report %s to the controller: %s", what, refused)
 
     async def leave(self) -> None:
-        """Hand over the partitions it leads and get fenced: the metadata then says that this broker has shut down."""
-        if self.epoch == NOT_REGISTERED:
+        """Hand over the partitions it leads and get fenced: the metadata then says that this broker has shut down.
+
+        The controller permits the shutdown when all other brokers know the new leaders, which it hears with their heartbeats.
+        """
+        if self.epoch == NOT_REGISTERED or self._has_left:
             return
+        self._has_left = True
         if self._heartbeats is not None:
             self._heartbeats.cancel()
             await asyncio.wait([self._heartbeats])
-        for _ in range(_SHUTDOWN_ROUNDS_MAX):
+        loop = asyncio.get_running_loop()
+        deadline_s, rounds = loop.time() + SHUTDOWN_S_MAX, 0
+        while loop.time() < deadline_s:
             try:
                 if (await self._heartbeat(want_shut_down=True)).should_shut_down:
                     return
-                if self._interval_ms is not None:
-                    await asyncio.sleep(min(self._interval_ms, _UNFENCING_MS) / 1000)
             except KafkaError as refused:
                 logger.warning("leaving the cluster without the controller's permission: %s", refused)
                 return
-        logger.warning("the controller did not permit the shutdown in %d heartbeats: leaving anyway", _SHUTDOWN_ROUNDS_MAX)
+            rounds += 1
+            if rounds > 1:  # the second answer permits the shutdown if there is no other broker
+                await asyncio.sleep(min(self._interval_ms or _UNFENCING_MS, _UNFENCING_MS) / 1000)
+        logger.warning("the controller did not permit the shutdown within %g s: leaving anyway", SHUTDOWN_S_MAX)
 
     async def _heartbeat(self, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
         request = BrokerHeartbeatRequest(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker import membership as membership_module
 from ottla.broker.membership import CLOCKS_APART_MS, Membership, clock_warning
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.partitions.assignments import Assignment, DirectoryAssignments
@@ -109,6 +110,37 @@ def test_broker_of_a_controller_elsewhere_waits_to_be_unfenced_and_sends_heartbe
     asyncio.run(scenario())
 
 
+def test_shutdown_waits_until_the_controller_permits_it() -> None:
+    class Controller(FakeController):
+        async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+            self.requests.append(request)
+            return SimpleNamespace(should_shut_down=len(self.requests) == 40)
+
+    async def scenario() -> None:
+        controller = Controller()
+        membership = Membership(controller, Applied(), "cluster", 1, heartbeat_interval_ms=1)  # type: ignore[arg-type]
+        membership.epoch = 7
+        await membership.leave()
+        await membership.leave()
+        assert controller.asked == 40
+        assert all(each.want_shut_down for each in controller.requests)
+
+    asyncio.run(scenario())
+
+
+def test_shutdown_without_permission_has_a_limit(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    class Controller(FakeController):
+        async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+            self.requests.append(request)
+            return SimpleNamespace(should_shut_down=False)
+
+    monkeypatch.setattr(membership_module, "SHUTDOWN_S_MAX", 0.2)
+    controller = Controller()
+    asyncio.run(member(controller, epoch=7).leave())
+    assert controller.asked >= 2
+    assert "did not permit the shutdown within 0.2 s: leaving anyway" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("refusal", "text"),
     [
@@ -125,13 +157,10 @@ def test_report_that_the_controller_cannot_write_is_only_logged(
     assert text in caplog.text
 
 
-@pytest.mark.parametrize(
-    "refusal", [KafkaError(ErrorCode.NOT_CONTROLLER, "later"), LogDirectoryFailed("/a", OSError(5, "broken"))]
-)
-def test_directory_report_that_fails_is_only_logged(refusal: OttlaError, caplog: pytest.LogCaptureFixture) -> None:
+def test_directory_report_is_only_logged_when_the_metadata_log_has_failed(caplog: pytest.LogCaptureFixture) -> None:
     async def tell() -> None:
         partitions: Any = SimpleNamespace(node_id=1)
-        controller: Any = FakeController(refusal)
+        controller: Any = FakeController(LogDirectoryFailed("/a", OSError(5, "broken")))
         assignments = DirectoryAssignments(partitions, MetadataCache(), controller, lambda: 7)
         assignments._is_due = True
         assignments._unknown = lambda: [Assignment(DIRECTORY, 0, DIRECTORY)]  # type: ignore[method-assign]
