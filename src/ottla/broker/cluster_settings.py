@@ -6,6 +6,19 @@ from collections.abc import Sequence
 
 from ottla.broker.solo_settings import solo_settings
 
+REPLICAS_MAX = 3
+
+
+def replication_settings(nodes: int) -> dict[str, str]:
+    """Three replicas of everything, as far as there are nodes for them: one node may be down."""
+    replicas = str(min(nodes, REPLICAS_MAX))
+    return {
+        "default.replication.factor": replicas,
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": "2" if nodes >= REPLICAS_MAX else "1",
+    }
+
 
 def cluster_settings(host: str, ports: Sequence[tuple[int, int]], data: str) -> list[dict[str, str]]:
     """The settings of every node: node 1 first. All are voters of the quorum; their data is in `data`/node-N.
@@ -21,6 +34,7 @@ def cluster_settings(host: str, ports: Sequence[tuple[int, int]], data: str) -> 
         nodes.append(
             {
                 **settings,
+                **replication_settings(len(ports)),
                 "node.id": str(node),
                 "listeners": f"PLAINTEXT://{host}:{broker},CONTROLLER://{host}:{controller}",
                 "controller.quorum.voters": voters,

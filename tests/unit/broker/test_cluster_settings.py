@@ -1,5 +1,7 @@
 """The settings of a cluster on one machine."""
 
+import pytest
+
 from ottla.broker.cluster_settings import cluster_settings
 from ottla.config.broker import BrokerConfig
 
@@ -20,3 +22,10 @@ def test_every_node_is_broker_and_voter_in_a_folder_of_its_own() -> None:
 def test_ipv6_host_needs_no_brackets() -> None:
     assert cluster_settings("::1", PORTS, "/d") == cluster_settings("[::1]", PORTS, "/d")
     assert cluster_settings("::1", PORTS, "/d")[0]["controller.quorum.voters"].startswith("1@[::1]:19092,")
+
+
+@pytest.mark.parametrize(("nodes", "replicas", "min_isr"), [(1, "1", "1"), (2, "2", "1"), (3, "3", "2"), (5, "3", "2")])
+def test_everything_has_three_replicas_where_there_are_nodes_for_them(nodes: int, replicas: str, min_isr: str) -> None:
+    settings = cluster_settings("h", [(9000 + node, 9100 + node) for node in range(nodes)], "/d")[0]
+    assert settings["default.replication.factor"] == settings["offsets.topic.replication.factor"] == replicas
+    assert settings["transaction.state.log.min.isr"] == min_isr

@@ -30,9 +30,11 @@ from ottla.wire.messages import (
     list_offsets,
     list_transactions,
 )
+from ottla.wire.messages import describe_cluster as described
 from ottla.wire.messages import describe_configs as configs
 from ottla.wire.messages import describe_log_dirs as dirs
 from ottla.wire.messages import describe_producers as producers
+from ottla.wire.messages import describe_quorum as quorum
 from ottla.wire.messages import describe_topic_partitions as topics
 from ottla.wire.messages import describe_transactions as transactions
 from ottla.wire.messages import metadata as known
@@ -46,6 +48,9 @@ SIZE_BYTES = 987_654_321_987
 READING: tuple[tuple[str, ...], ...] = (
     ("topics", "list"),
     ("topics", "describe"),
+    ("cluster", "describe"),
+    ("brokers", "describe"),
+    ("quorum", "describe"),
     ("groups", "list"),
     ("groups", "list", "--state", "--type", "--protocol"),
     ("groups", "describe", "--all-groups"),
@@ -211,6 +216,17 @@ def named_node(name: str) -> FakeNode:
         topic = delete_records.DeleteRecordsTopicResult(name=name, partitions=[partition])
         return delete_records.DeleteRecordsResponse(topics=[topic])
 
+    def cluster(request: Any, version: int) -> Message:
+        broker = described.DescribeClusterBroker(broker_id=1, host=WHERE[0], port=WHERE[1], rack=name)
+        return described.DescribeClusterResponse(cluster_id=name, controller_id=1, brokers=[broker])
+
+    def describe_quorum(request: Any, version: int) -> Message:
+        replica = quorum.ReplicaState(replica_id=1, log_end_offset=END, last_fetch_timestamp=1, last_caught_up_timestamp=1)
+        partition = quorum.DescribeQuorumResponsePartitionData(leader_id=1, high_watermark=END, current_voters=[replica])
+        topic = quorum.DescribeQuorumResponseTopicData(topic_name="__cluster_metadata", partitions=[partition])
+        where = quorum.Node(node_id=1, listeners=[quorum.Listener(name=name, host=name, port=9093)])
+        return quorum.DescribeQuorumResponse(topics=[topic], nodes=[where])
+
     from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
     from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -227,6 +243,8 @@ def named_node(name: str) -> FakeNode:
         transactions.DescribeTransactionsRequest: describe_transactions,
         producers.DescribeProducersRequest: describe_producers,
         dirs.DescribeLogDirsRequest: log_dirs,
+        described.DescribeClusterRequest: cluster,
+        quorum.DescribeQuorumRequest: describe_quorum,
         fetch.FetchRequest: records,
         created.CreateTopicsRequest: create,
         delete_topics.DeleteTopicsRequest: delete,

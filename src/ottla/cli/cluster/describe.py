@@ -8,7 +8,7 @@ import click
 
 from ottla.cli.brokers.rows import HEADINGS, BrokerRow, broker_json, broker_rows
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
-from ottla.cli.common.output import is_for_people, print_json, print_table, say
+from ottla.cli.common.output import is_for_people, print_json, print_table, print_title, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.client.admin.cluster_state import FeatureMetadata, describe_features
@@ -25,7 +25,7 @@ Examples:
 """
 
 _SHOWN = 20
-HEALTHY = "Nothing is wrong: every broker is active, every partition has a leader, and every replica is in sync."
+HEALTHY = "every broker is active, every partition has a leader, and every replica is in sync"
 
 
 @click.command("describe", epilog=EXAMPLES)
@@ -76,12 +76,11 @@ def _print_table(state: ClusterState, features: FeatureMetadata, problems: list[
     ]
     rows = [each.cells for each in broker_rows(state)]
     print_table(f"cluster {state.described.cluster_id}", HEADINGS, rows, details)
-    for each in problems[:_SHOWN]:
-        say(f"! {each.text}")
-    if len(problems) > _SHOWN:
-        say(f"! and {len(problems) - _SHOWN} more: --json shows all")
     if not problems:
-        say(HEALTHY)
+        print_title("Nothing is wrong", HEALTHY)
+        return
+    more = [f"and {len(problems) - _SHOWN} more: --json shows all"] if len(problems) > _SHOWN else []
+    print_title("What is wrong", *(each.text for each in problems[:_SHOWN]), *more)
 
 
 def _print_lines(state: ClusterState, features: FeatureMetadata, problems: list[Problem]) -> None:

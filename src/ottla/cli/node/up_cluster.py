@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ottla.broker.cluster_settings import cluster_settings
+from ottla.broker.cluster_settings import REPLICAS_MAX, cluster_settings
 from ottla.cli.common.escaping import escape
 from ottla.cli.common.output import print_json, warn
 from ottla.cli.node.cluster import Child, run_cluster
@@ -56,6 +56,10 @@ def up_cluster(
         asyncio.run(run_cluster(nodes, data, level, log_dir, tell))
 
 
+def _replication(count: int) -> str:
+    return f"New topics have {min(count, REPLICAS_MAX)} replicas, spread over the nodes: one node may be down."
+
+
 def _tell(children: list[Child], data: Path, as_json: bool) -> None:
     servers = ",".join(child.bootstrap_servers for child in children)
     cluster_id = children[0].cluster_id
@@ -72,7 +76,7 @@ def _tell(children: list[Child], data: Path, as_json: bool) -> None:
     click.echo(  # noqa: TID251  # several lines, and the names in them are escaped
         f"""
 A cluster of {len(children)} Ottla nodes is up at {up_at}
-Topics are spread over the nodes, one replica each: partitions of a node that is down wait until it is back.
+{_replication(len(children))}
 
 Try next, in another terminal:
   ottla topics create greetings --partitions 6{where}

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
-from ottla.cli.common.output import is_for_people, print_json, print_tabbed, print_table, say
+from ottla.cli.common.output import is_for_people, print_json, print_tabbed, print_table, print_title, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.times import current_ms
@@ -85,10 +85,13 @@ def _print_table(cluster_id: str, quorum: QuorumInfo) -> None:
     ]
     headings = ("#Node", "Role", "#Log end", "#Lag", "~Caught up", "=Endpoints", "~Directory id")
     print_table(title, headings, rows, details)
-    for problem in quorum_problems(quorum):
-        say(f"! {problem.text}")
+    wrong = [problem.text for problem in quorum_problems(quorum)]
     if len(quorum.voters) % 2 == 0:
-        say(f"! {len(quorum.voters)} voters survive no more failures than {len(quorum.voters) - 1}: prefer an odd number")
+        wrong.append(
+            f"{len(quorum.voters)} voters survive no more failures than {len(quorum.voters) - 1}: prefer an odd number"
+        )
+    if wrong:
+        print_title("What is wrong", *wrong)
 
 
 def _print_status(cluster_id: str, quorum: QuorumInfo) -> None:

@@ -390,10 +390,14 @@ class ClusterEngine(Helpers):
         try:
             return await work(self._client)
         except OttlaError as error:
-            for state in self.nodes.values():
-                if state.host is not None and state.host.failure is not None:
-                    raise state.host.failure from error
+            self.raise_failure(error)
             raise
+
+    def raise_failure(self, cause: BaseException | None = None) -> None:
+        """Raise why a node has stopped by itself, if one has."""
+        for state in self.nodes.values():
+            if state.host is not None and state.host.failure is not None:
+                raise state.host.failure from cause
 
     def create_topic(
         self, name: str, partitions: int, config: Mapping[str, object], replication_factor: int | None = None

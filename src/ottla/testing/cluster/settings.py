@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ottla.broker.cluster_settings import cluster_settings
+from ottla.broker.cluster_settings import cluster_settings, replication_settings
 from ottla.testing.settings import HOST, node_settings
 
 PORTS_PER_NODE: Final = 3
@@ -66,7 +66,7 @@ def all_settings(config: Mapping[str, object], ports: Sequence[NodePorts], data:
     own = cluster_settings(HOST, [(each.clients, each.controller) for each in ports], data)
     found = []
     for settings, each in zip(own, ports, strict=True):
-        given = node_settings({**QUICK, **config}, each.clients, settings["log.dirs"])
+        given = node_settings({**QUICK, **replication_settings(len(ports)), **config}, each.clients, settings["log.dirs"])
         del given["controller.quorum.bootstrap.servers"]
         chosen = {
             "node.id": settings["node.id"],

@@ -112,6 +112,7 @@ async def _until(engine: ClusterEngine, look: Callable[[Client], Awaitable[T]], 
     deadline_s = loop.time() + timeout_s
     reason = "nothing has answered"
     while True:
+        engine.raise_failure()
         try:
             async with asyncio.timeout_at(max(deadline_s, loop.time() + _LOOK_AGAIN_S)):
                 return await engine.help(look)
