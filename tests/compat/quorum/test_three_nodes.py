@@ -1,4 +1,4 @@
-"""Three Ottla nodes, each broker and controller, are one cluster. The topics that clients use have one replica."""
+"""Three Ottla nodes, each broker and controller, are one cluster."""
 
 import time
 from collections.abc import Iterator
