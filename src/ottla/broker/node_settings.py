@@ -53,6 +53,10 @@ def controller_settings(cluster_id: str, settings: BrokerSettings) -> Controller
         default_replication_factor=config.default_replication_factor,
         delete_topic_enable=config.delete_topic_enable,
         session_timeout_ms=config.broker_session_timeout_ms,
+        leader_balance_interval_ms=(
+            config.leader_imbalance_check_interval_seconds * 1000 if config.auto_leader_rebalance_enable else None
+        ),
+        unclean_election_interval_ms=config.unclean_leader_election_interval_ms,
         static=settings.static,
         topic_defaults=config.log.topic_defaults,
     )

@@ -6,6 +6,7 @@ chooses, and with which codes it refuses a leader's proposals.
 
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
 from tests.support.peers.pretended_brokers import PretendedBrokers, Seen
@@ -196,3 +197,25 @@ def test_reassignments(brokers: PretendedBrokers) -> None:
     deposed = brokers.alter("moved", a, [a, d, b], leader_epoch=2, partition_epoch=5)
     assert deposed.error_code == ErrorCode.NEW_LEADER_ELECTED
     brokers.await_seen("moved", Seen(b, 3, [b], [], []))
+
+
+def test_controller_elects_by_itself(start_server: StartServer, tmp_path: Path) -> None:
+    """Preferred leaders that are in sync again; leaders out of sync, when the topic's setting changes."""
+    settings = {
+        "broker.session.timeout.ms": 10_000,
+        "leader.imbalance.check.interval.seconds": 1,
+        "unclean.leader.election.interval.ms": 500,
+    }
+    with start_server(settings, data_dir=tmp_path) as server, PretendedBrokers(server) as brokers:
+        a, b, c, _ = with_topic(brokers, "balanced")
+        brokers.fence(a)
+        brokers.await_seen("balanced", Seen(b, 1, [b, c], [], []))
+        brokers.unfence(a)
+        assert brokers.alter("balanced", b, [b, c, a], leader_epoch=1, partition_epoch=1).error_code == ErrorCode.NONE
+        brokers.await_seen("balanced", Seen(a, 2, [b, c, a], [], []))
+        brokers.create("lost", [[b, c]])
+        assert brokers.alter("lost", b, [b]).error_code == ErrorCode.NONE
+        brokers.stop(b)
+        brokers.await_seen("lost", Seen(-1, 1, [], [b], [b]))
+        brokers.configure("lost", unclean_leader_election_enable="true")
+        brokers.await_seen("lost", Seen(c, 2, [c], [], []))

@@ -44,6 +44,11 @@ from ottla.wire.messages.create_topics import (
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 
 FEATURES = {
     "metadata.version": (7, 30),
@@ -56,6 +61,7 @@ FEATURES = {
 }
 _EVERYTHING_READ = 2**40
 _HEARTBEAT_S = 0.5
+_TOPIC, _SET = 2, 0
 
 
 class Seen(NamedTuple):
@@ -170,6 +176,15 @@ class PretendedBrokers:
         (made,) = self._client.request(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7).topics
         assert made.error_code == 0, made.error_message
         self._topics[name] = made.topic_id
+
+    def configure(self, name: str, **configs: str) -> None:
+        """Set settings of a topic; names have `_` for `.`."""
+        changes = [
+            AlterableConfig(name=key.replace("_", "."), config_operation=_SET, value=value) for key, value in configs.items()
+        ]
+        resource = AlterConfigsResource(resource_type=_TOPIC, resource_name=name, configs=changes)
+        (result,) = self._client.request(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
+        assert result.error_code == 0, result.error_message
 
     def await_seen(self, name: str, expected: Seen) -> None:
         """Wait until the server's clients see this of partition 0."""

@@ -21,7 +21,7 @@ DECISIONS: Final[dict[int, tuple[str, str]]] = {
     ApiKey.DELETE_TOPICS: ("topic_deletion", "delete_topics"),
     ApiKey.ALTER_CONFIGS: ("config_responses", "alter_configs"),
     ApiKey.CREATE_PARTITIONS: ("partition_growth", "create_partitions"),
-    ApiKey.ELECT_LEADERS: ("partitions", "elect_leaders"),
+    ApiKey.ELECT_LEADERS: ("elections", "elect_leaders"),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: ("config_responses", "incremental_alter_configs"),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: ("reassignments", "alter_reassignments"),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: ("reassignment_list", "list_reassignments"),

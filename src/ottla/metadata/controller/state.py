@@ -35,6 +35,10 @@ class ControllerSettings(NamedTuple):
     delete_topic_enable: bool = True
     session_timeout_ms: int = 9000
     """broker.session.timeout.ms"""
+    leader_balance_interval_ms: int | None = 300_000
+    """leader.imbalance.check.interval.seconds; None without auto.leader.rebalance.enable."""
+    unclean_election_interval_ms: int = 300_000
+    """unclean.leader.election.interval.ms"""
     static: Mapping[str, str] = MappingProxyType({})
     """The node's settings as text; topics fall back to them."""
     topic_defaults: LogConfig = LogConfig()
@@ -54,6 +58,8 @@ class ControllerState:
         self.sessions = BrokerSessions(settings.session_timeout_ms)
         self.kraft_version = kraft_version
         """The finalised kraft.version. The quorum reads it from control records, so it is not in the image."""
+        self.kraft_upgrade_refusal: str | None = "the controller is not connected to a quorum"
+        """Why the quorum cannot raise kraft.version; None if it can. Its host sets this before a decision on features."""
         self.quorum_node_ids: Sequence[int] = (settings.node_id,)
         """The voters of the quorum. All of them must support a feature level before it is finalised."""
         self.next_offset = self.image.provenance.offset + 1
