@@ -11,7 +11,7 @@ from tests.support.raft.checkers import Violation
 from tests.support.raft.quorum import Faults, run_seed
 
 from ottla.raft import replica as replica_module
-from ottla.raft.requests import fetch, vote
+from ottla.raft.requests import between_voters, fetch, vote
 from ottla.raft.roles.leader import Leader
 
 SEEDS = 300
@@ -59,7 +59,7 @@ def fetches_before_the_sync(patch: pytest.MonkeyPatch) -> Faults:
 def ignores_epochs(patch: pytest.MonkeyPatch) -> Faults:
     patch.setattr(vote, "refuse_voter_request", lambda replica, sender_id, epoch: None)
     patch.setattr(fetch, "refuse_leader_request", lambda replica, epoch: None if isinstance(replica.role, Leader) else 6)
-    for module in (vote, fetch):
+    for module in (between_voters, fetch):
         patch.setattr(module, "learn_from_answer", lambda replica, error, *leader: None if error == 0 else True)
     return WILD
 

@@ -3,6 +3,8 @@
 The names are those that dashboards know from Kafka through the Prometheus JMX exporter; metrics that Kafka does not have begin
 with `ottla_`. Each node has a page of its own, because several can run in one process. Nothing here is on a hot path.
 
+A node that is only a controller has no metrics of partitions, logs and clients' requests.
+
 Two metrics differ from Kafka's. `bytesin` and `bytesout` are the bytes of produce requests and fetch replies, framing included,
 over all topics. `messagesin` is computed from log end offsets, so it does not restart from 0 with the node.
 """
@@ -20,7 +22,7 @@ from ottla.wire.apis import APIS
 
 if TYPE_CHECKING:
     from ottla.broker.loop_health import LoopHealth
-    from ottla.broker.services import Services
+    from ottla.broker.services import NodeServices, Services
     from ottla.log.partition_log import PartitionLog
 
 LOGS_AT_ONCE = 200
@@ -31,10 +33,11 @@ _RUNNING = 3
 
 
 class NodeMetrics:
-    """The metrics of one node."""
+    """The metrics of one node; `broker` are the services of its broker, if it has one."""
 
-    def __init__(self, services: Services, counters: Counters, health: LoopHealth) -> None:
+    def __init__(self, services: NodeServices, counters: Counters, health: LoopHealth, broker: Services | None = None) -> None:
         self._services = services
+        self._broker = broker
         self._counters = counters
         self._health = health
         self._started_ms = services.world.clock.now_ms()
@@ -42,15 +45,23 @@ class NodeMetrics:
     async def page(self) -> bytes:
         """The current values of all metrics, in Prometheus's text format."""
         text = MetricsText()
+        broker = self._broker
         self._requests(text)
+        if broker is not None:
+            self._topics(text, broker)
         self._loop(text)
         self._connections(text)
-        self._waiting(text)
-        self._partitions(text)
+        if broker is not None:
+            self._waiting(text, broker)
+            self._partitions(text, broker)
         self._cluster(text)
-        self._upkeep(text)
+        self._quorum(text)
+        if broker is not None:
+            text.gauge("kafka_server_kafkaserver_brokerstate", "3: the broker is running.", _RUNNING)
+            self._upkeep(text, broker)
         self._process(text)
-        await self._logs(text)
+        if broker is not None:
+            await self._logs(text, broker)
         return text.encode()
 
     def _requests(self, text: MetricsText) -> None:
@@ -76,7 +87,6 @@ class NodeMetrics:
         text.family(f"{prefix}_totaltimems_max", "gauge", "The longest of these times since the node started.")
         for api, counted in asked.items():
             text.sample(counted.time_s_max * 1000, [("request", api)])
-        self._topics(text)
 
     def _loop(self, text: MetricsText) -> None:
         asked = {APIS[key].name: each for key, each in sorted(self._counters.apis.items())}
@@ -92,7 +102,7 @@ class NodeMetrics:
         for cause, count in holds.items():
             text.sample(count, [("cause", cause)])
 
-    def _topics(self, text: MetricsText) -> None:
+    def _topics(self, text: MetricsText, broker: Services) -> None:
         nothing = ApiCounters()
         produce = self._counters.apis.get(ApiKey.PRODUCE, nothing)
         fetch = self._counters.apis.get(ApiKey.FETCH, nothing)
@@ -108,7 +118,7 @@ class NodeMetrics:
             text.counter(f"{prefix}_{name}", words, value)
         ends = {
             topic: sum(each.log.log_end_offset for each in partitions.values())
-            for topic, partitions in self._services.partitions.by_name.items()
+            for topic, partitions in broker.partitions.by_name.items()
         }
         text.family(f"{prefix}_messagesin_total", "counter", "Records appended to the partitions that are here, ever.")
         text.sample(sum(ends.values()))  # the sum without a label beside the topics, as in Kafka
@@ -132,26 +142,24 @@ class NodeMetrics:
         ):
             text.counter(f"{prefix}_{name}", words, value)
 
-    def _waiting(self, text: MetricsText) -> None:
-        partitions = self._services.partitions
+    def _waiting(self, text: MetricsText, broker: Services) -> None:
+        partitions = broker.partitions
         fetches = {waiting for partition in partitions for waiting in partition.watches}
         produces = sum(len(partition.ack_waits) for partition in partitions)
         text.family("kafka_server_delayedoperationpurgatory_purgatorysize", "gauge", "Parked requests.")
         text.sample(len(fetches), [("delayedOperation", "Fetch")])
         text.sample(produces, [("delayedOperation", "Produce")])
-        text.gauge(
-            "kafka_server_fetchsessioncache_numincrementalfetchsessions", "Fetch sessions.", len(self._services.fetch_sessions)
-        )
+        text.gauge("kafka_server_fetchsessioncache_numincrementalfetchsessions", "Fetch sessions.", len(broker.fetch_sessions))
 
-    def _partitions(self, text: MetricsText) -> None:
-        partitions = list(self._services.partitions)
+    def _partitions(self, text: MetricsText, broker: Services) -> None:
+        partitions = list(broker.partitions)
         prefix = "kafka_server_replicamanager"
         behind = sum(each.is_leading and len(each.isr) < len(each.replicas) for each in partitions)
         too_few = sum(each.is_leading and len(each.isr) < each.min_isr for each in partitions)
         for name, words, value in (
             ("partitioncount", "Partitions on this node.", len(partitions)),
             ("leadercount", "Partitions that this node leads.", sum(each.is_leading for each in partitions)),
-            ("offlinereplicacount", "Partitions whose log directory failed.", len(self._services.partitions.offline)),
+            ("offlinereplicacount", "Partitions whose log directory failed.", len(broker.partitions.offline)),
             ("underreplicatedpartitions", "Partitions led here with replicas out of sync.", behind),
             ("underminisrpartitioncount", "Partitions led here with fewer replicas in sync than they need.", too_few),
         ):
@@ -175,10 +183,21 @@ class NodeMetrics:
             ("fencedbrokercount", "Brokers that are fenced.", sum(broker.fenced for broker in brokers)),
         ):
             text.gauge(f"{prefix}_{name}", words, value)
-        text.gauge("kafka_server_kafkaserver_brokerstate", "3: the broker is running.", _RUNNING)
 
-    def _upkeep(self, text: MetricsText) -> None:
-        directories = self._services.directories
+    def _quorum(self, text: MetricsText) -> None:
+        quorum = self._services.quorum
+        prefix, known = "kafka_server_raft_metrics", quorum.replica.high_watermark
+        for name, words, value in (
+            ("current_leader", "The leader of the metadata quorum; -1 if it is not known.", quorum.leader_id),
+            ("current_epoch", "The epoch of the metadata quorum.", quorum.epoch),
+            ("high_watermark", "The metadata log is committed below this offset; -1: unknown.", -1 if known is None else known),
+            ("log_end_offset", "The end of this node's metadata log.", quorum.end_offset),
+            ("number_of_voters", "Voters of the metadata quorum.", len(quorum.voters)),
+        ):
+            text.gauge(f"{prefix}_{name}", words, value)
+
+    def _upkeep(self, text: MetricsText, broker: Services) -> None:
+        directories = broker.directories
         text.gauge(
             "kafka_log_logmanager_offlinelogdirectorycount",
             "Log directories that have failed.",
@@ -199,7 +218,7 @@ class NodeMetrics:
                 "Partitions that are not compacted because they are damaged.",
                 len(compactor.uncleanable),
             )
-        text.gauge("ottla_log_moves", "Partitions that are being moved to another log directory.", len(self._services.moves))
+        text.gauge("ottla_log_moves", "Partitions that are being moved to another log directory.", len(broker.moves))
 
     def _process(self, text: MetricsText) -> None:
         text.gauge("process_start_time_seconds", "When the node started, in seconds since 1970.", self._started_ms / 1000)
@@ -210,10 +229,10 @@ class NodeMetrics:
             if usage.open_files >= 0:
                 text.gauge("process_open_fds", "Files and sockets that the process has open.", usage.open_files)
 
-    async def _logs(self, text: MetricsText) -> None:
+    async def _logs(self, text: MetricsText, broker: Services) -> None:
         """One sample per log and family. The format wants the samples of a family together, so rows are collected first."""
         rows: list[tuple[list[tuple[str, object]], tuple[int, ...]]] = []
-        for directory in self._services.directories.directories:
+        for directory in broker.directories.directories:
             for logs, more in ((directory.logs, []), (directory.future_logs, [("is_future", "true")])):
                 for name, log in list(logs.items()):
                     rows.append(([("topic", name.topic), ("partition", name.partition), *more], _numbers_of(log)))

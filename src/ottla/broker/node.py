@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -71,6 +71,8 @@ class Node:
         self.cluster_id = ""
         self.metrics_port: int | None = None
         """The port of the metrics page; None if it is not served."""
+        self.stay_in_quorum: Callable[[], Awaitable[None]] | None = None
+        """Awaited by `stop` between leaving the cluster and leaving the quorum: brokers that stop at the same time need it."""
         self.broken: asyncio.Future[OttlaError] = asyncio.get_running_loop().create_future()
         """Set, with the reason, when the node cannot go on and must be stopped."""
 
@@ -166,8 +168,7 @@ class Node:
             await unless_given_up(wait_joined(node.quorum, node.loader), self._given_up)
         joining = self._broker.join(self._endpoints, self._stopping)
         services = await (joining if is_alone else unless_given_up(joining, self._given_up))
-        if config.ottla_metrics_port >= 0:
-            await self._serve_metrics(services, config.broker_listeners[0].host, config.ottla_metrics_port)
+        await self._serve_metrics(services, config.broker_listeners[0].host)
         self._serve(services)
         # Stopped early: parked group requests are refused at once, so that they do not delay the closing of connections.
         self._stopping.push_async_callback(services.coordinators.stop)
@@ -180,6 +181,11 @@ class Node:
             self._quorum_listeners.dispatcher.services = node
             self._quorum_listeners.serve()
             self._stopping.push_async_callback(self._quorum_listeners.close)
+            self._stopping.push_async_callback(self._stay_in_quorum)
+
+    async def _stay_in_quorum(self) -> None:
+        if self.stay_in_quorum is not None and not self.broken.done():
+            await self.stay_in_quorum()
 
     def _door(self, node: NodeServices, is_alone: bool) -> ControllerDoor:
         if is_alone:
@@ -193,8 +199,10 @@ class Node:
 
         def leader() -> Address | None:
             facts = node.quorum.facts()
-            endpoint = facts.endpoints.get(facts.leader_id, {}).get(listener)
-            return None if endpoint is None else Address(facts.leader_id, *endpoint)
+            # A broker that knows its controllers by bootstrap servers alone gets the leader's address from the others' answers.
+            endpoints = facts.endpoints.get(facts.leader_id) or node.quorum.replica.leader_endpoints
+            endpoint = endpoints.get(listener)
+            return None if endpoint is None else Address(facts.leader_id, *endpoint, facts.leader_epoch)
 
         links = ControllerLinks(self._world.network, self.node_id)
         self._stopping.callback(links.close)
@@ -203,6 +211,7 @@ class Node:
     async def _start_controller(self, node: NodeServices) -> None:
         """Serve the controller's listeners, which the other voters need to elect a leader; then wait for one."""
         await join_metadata(node.quorum, node.loader, node.controller, node.controller.endpoints)
+        await self._serve_metrics(node, self._settings.current.listeners[0].host)
         self._serve(node)
         await unless_given_up(wait_joined(node.quorum, node.loader), self._given_up)
 
@@ -240,11 +249,15 @@ class Node:
             lane=self.dispatcher.lane,
         )
 
-    async def _serve_metrics(self, services: Services, host: str, port: int) -> None:
+    async def _serve_metrics(self, services: NodeServices, host: str) -> None:
+        port = self._settings.current.ottla_metrics_port
+        if port < 0:
+            return
         from ottla.broker.metrics import NodeMetrics  # late: most nodes serve no metrics
         from ottla.broker.metrics_server import MetricsServer
 
-        page = NodeMetrics(services, self.dispatcher.counters, self.dispatcher.health).page
+        broker = services if isinstance(services, Services) else None
+        page = NodeMetrics(services, self.dispatcher.counters, self.dispatcher.health, broker).page
         server = await MetricsServer.start(self._world.network, host, port, page)
         self._stopping.push_async_callback(server.stop)
         self.metrics_port = server.port

@@ -29,7 +29,26 @@ _WORDS: dict[str, str] = {
     "broker.session.timeout.ms": "How long the controller waits for a broker's heartbeat before it moves leadership away.",
     "connections.max.idle.ms": "Close a connection after this long without traffic.",
     "controller.listener.names": "Which of the listeners are for the controller. Clients cannot use them.",
-    "controller.quorum.bootstrap.servers": "The addresses of the controllers, as host:port.",
+    "controller.quorum.auto.join.enable": (
+        "Let this controller become a voter of a quorum that can change, as soon as it has caught up. If its directory was "
+        "replaced, it removes its old one from the voters first. Turn it off before you remove the controller."
+    ),
+    "controller.quorum.bootstrap.servers": (
+        "The addresses of the controllers, as host:port. A node that names only itself is a cluster of its own, to which no "
+        "controllers can be added."
+    ),
+    "controller.quorum.election.backoff.max.ms": "The longest wait of a controller before it stands when the leader resigns.",
+    "controller.quorum.election.timeout.ms": (
+        "How long an election may take before the next one. Each controller draws its own time between this and twice this."
+    ),
+    "controller.quorum.fetch.max.bytes": "The most bytes of the metadata log in one response. At least one batch is returned.",
+    "controller.quorum.fetch.snapshot.max.bytes": "The most bytes of a metadata snapshot in one response.",
+    "controller.quorum.fetch.timeout.ms": (
+        "How long a controller waits for the quorum's leader before it asks the others for their votes. A leader that no "
+        "majority has fetched from for 1.5 times this resigns."
+    ),
+    "controller.quorum.request.timeout.ms": "How long a controller waits for the answer to a request to another one.",
+    "controller.quorum.retry.backoff.ms": "How long to wait before a failed request to another controller is sent again.",
     "controller.quorum.voters": (
         "The members of a quorum that never changes, as id@host:port. Quorums that can change use "
         "controller.quorum.bootstrap.servers."

@@ -41,7 +41,7 @@ def act(replica: Replica, now_ms: int) -> int:
 
 
 def _unattached(replica: Replica, role: Unattached, now_ms: int) -> int:
-    if not replica.is_voter:
+    if not replica.may_stand:
         return _find_leader(replica, now_ms)
     if replica.is_only_voter or now_ms >= role.election_deadline_ms:
         replica.become_prospective(now_ms)
@@ -51,7 +51,7 @@ def _unattached(replica: Replica, role: Unattached, now_ms: int) -> int:
 
 def _sound_out(replica: Replica, role: Prospective, now_ms: int) -> int:
     voters = replica.voters
-    if not replica.is_voter:
+    if not replica.may_stand:
         replica.become_unattached(role.epoch, now_ms)
         return now_ms
     if role.would_win(voters):
@@ -68,7 +68,7 @@ def _sound_out(replica: Replica, role: Prospective, now_ms: int) -> int:
 
 def _stand(replica: Replica, role: Candidate, now_ms: int) -> int:
     voters = replica.voters
-    if not replica.is_voter:
+    if not replica.may_stand:
         replica.become_unattached(role.epoch + 1, now_ms)
         return now_ms
     if role.has_won(voters):
@@ -91,7 +91,12 @@ def _ask_for_votes(replica: Replica, answered: tuple[ReplicaKey, ...], now_ms: i
 
 def _lead(replica: Replica, role: Leader, now_ms: int) -> int:
     if replica.is_only_voter:
+        if role.check_quorum_deadline_ms != NEVER_MS:
+            replica.set_role(role._replace(check_quorum_deadline_ms=NEVER_MS))
         return NEVER_MS
+    if role.check_quorum_deadline_ms == NEVER_MS:  # it was the only voter: the second one has a whole timeout to fetch
+        role = role._replace(check_quorum_deadline_ms=now_ms + replica.settings.check_quorum_timeout_ms)
+        replica.set_role(role)
     if now_ms >= role.check_quorum_deadline_ms:
         replica.become_resigned(now_ms)
         return now_ms
@@ -133,9 +138,11 @@ def _follow(replica: Replica, role: Follower, now_ms: int) -> int:
     address = role.endpoints.get(replica.settings.listener)
     leader = None if address is None else Destination(role.leader_id, *address)
     if now_ms >= role.fetch_deadline_ms:
-        if replica.is_voter:
+        if replica.may_stand:
             replica.become_prospective(now_ms)
             return now_ms
+        if role.has_fetched:  # it supports candidates from now on: a newer voter set may have it as a voter
+            replica.set_role(role._replace(has_fetched=False))
         return _find_leader(replica, now_ms)
     deadline_ms = role.fetch_deadline_ms
     if replica.connections.has_any:
@@ -146,7 +153,13 @@ def _follow(replica: Replica, role: Follower, now_ms: int) -> int:
         return min(deadline_ms, replica.connections.ready_at_ms(leader.id), _find_leader(replica, now_ms))
     if replica.is_log_changing or replica.synced_offset < replica.log.end_offset:
         return deadline_ms  # a Fetch acknowledges the log: it waits for the sync
-    if role.snapshot is not None:
+    update = None
+    if now_ms >= role.update_deadline_ms:
+        replica.set_role(role._replace(update_deadline_ms=now_ms + replica.settings.fetch_timeout_ms))
+        update = _update_of_voter(replica, role)
+    if update is not None:
+        replica.send(leader, update)
+    elif role.snapshot is not None:
         from ottla.raft.requests import fetch_snapshot
 
         replica.send(leader, fetch_snapshot.build(replica, role.snapshot))
@@ -155,6 +168,21 @@ def _follow(replica: Replica, role: Follower, now_ms: int) -> int:
 
         replica.send(leader, fetch.build(replica))
     return deadline_ms
+
+
+def _update_of_voter(replica: Replica, role: Follower) -> Message | None:
+    """What this replica tells the leader about itself: where a voter is, or that an observer wants to be a voter."""
+    from ottla.raft.requests import add_raft_voter, remove_raft_voter, update_raft_voter
+
+    if replica.is_voter:
+        return update_raft_voter.build(replica) if update_raft_voter.is_due(replica, role) else None
+    settings = replica.settings
+    may_join = settings.can_be_voter and settings.auto_join and settings.listener in settings.endpoints
+    if not may_join or replica.history.kraft_version < 1:
+        return None
+    old = replica.voters.get(replica.local.id)
+    # Its directory was emptied or replaced. The old key could never fetch again, and would count in every majority.
+    return add_raft_voter.build(replica) if old is None else remove_raft_voter.build(replica, old.key)
 
 
 def _find_leader(replica: Replica, now_ms: int) -> int:

@@ -47,7 +47,7 @@ from ottla.raft.roles.unattached import Unattached
 from ottla.raft.settings import RaftSettings
 from ottla.raft.transitions import Role, transition
 from ottla.raft.voter_history import VoterHistory
-from ottla.raft.voters import Endpoints, ReplicaKey, VoterSet
+from ottla.raft.voters import Endpoints, ReplicaKey, Voter, VoterSet
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
@@ -59,9 +59,10 @@ _REQUESTS: Final[dict[int, str]] = {
     53: "begin_quorum_epoch",
     54: "end_quorum_epoch",
     59: "fetch_snapshot",
-    18: "add_raft_voter",  # the leader asks a new voter for its versions
+    18: "api_versions",
     80: "add_raft_voter",
     81: "remove_raft_voter",
+    82: "update_raft_voter",
 }
 """API key → module in `requests/`. Imported on first use: a quorum of one needs none of them."""
 
@@ -155,6 +156,17 @@ class Replica:
         return self.settings.can_be_voter and self.history.voters.is_voter(self.local)
 
     @property
+    def may_stand(self) -> bool:
+        """Whether this replica stands for election: a voter, or one that was removed by a record that may not be committed.
+
+        If it alone has that record, no other replica has a log long enough to win.
+        """
+        if self.is_voter or not self.settings.can_be_voter:
+            return self.is_voter
+        offset, known = self.history.voters_offset, self.high_watermark
+        return (known is None or offset >= known) and self.history.voters_before(offset).is_voter(self.local)
+
+    @property
     def is_only_voter(self) -> bool:
         return self.settings.can_be_voter and self.history.voters.is_only_voter(self.local)
 
@@ -210,6 +222,14 @@ class Replica:
         """A request that was sent will not be answered."""
         if self.connections.under_way(node_id, correlation) is not None:
             self.connections.ended(node_id, correlation, False, now_ms)
+        return self._finish(now_ms)
+
+    def unspoken(self, node_id: int, correlation: int, now_ms: int) -> list[Effect]:
+        """A node knows no version of the API that can carry the request that was sent to it."""
+        sent = self.connections.under_way(node_id, correlation)
+        if sent is not None:
+            self.connections.ended(node_id, correlation, False, now_ms)
+            requests_module(52).unspoken(self, sent, now_ms)
         return self._finish(now_ms)
 
     def log_changed(self, now_ms: int) -> list[Effect]:
@@ -335,6 +355,7 @@ class Replica:
             self.log.end_offset,
             role.granting,
             check_quorum_deadline_ms=now_ms + self.settings.check_quorum_timeout_ms,
+            described={self.local.id: Voter(self.local, self.settings.endpoints or self.endpoints_of_voter(self.local.id))},
         )
         self._change(leader.synced(self.synced_offset, self.voters))
         self.change_log(AppendControls(controls, role.epoch))
@@ -375,7 +396,9 @@ class Replica:
         if election != self._persisted:
             self._persisted = election
             effects.insert(0, Persist(election))
-        if self._told_leader != (told := (self.leader_id, self.epoch)):
+        # A resigned leader leads no more, although no other can lead its epoch: its controller must stop at once.
+        leader_id = NO_LEADER if isinstance(self.role, Resigned) else self.leader_id
+        if self._told_leader != (told := (leader_id, self.epoch)):
             self._told_leader = told
             effects.append(LeaderChanged(*told))
         return effects

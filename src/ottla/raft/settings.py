@@ -30,6 +30,8 @@ class RaftSettings(NamedTuple):
     fetch_max_bytes: int = 8 << 20
     fetch_snapshot_max_bytes: int = 8 << 20
     auto_join: bool = False
+    can_grow: bool = True
+    """Whether voters may be added. Not to a node that was started as its whole cluster: its broker would not find them."""
 
     @property
     def check_quorum_timeout_ms(self) -> int:

@@ -2,6 +2,8 @@
 
 from tests.support.raft.memory_log import Entry, MemoryLog
 
+from ottla.raft.voters import ReplicaKey
+
 
 class Violation(AssertionError):
     """A checker's finding."""
@@ -12,7 +14,7 @@ class Checkers:
 
     def __init__(self) -> None:
         self.leaders: dict[int, int] = {}
-        self.votes: dict[tuple[int, int], int] = {}
+        self.votes: dict[tuple[ReplicaKey, int], int] = {}
         self.committed: list[Entry] = []
         self.committed_in: list[int] = []
         """The epoch in which each of them was first seen to be committed."""
@@ -30,10 +32,10 @@ class Checkers:
             raise Violation(f"leader {node_id} of epoch {epoch} ends at {log.end_offset} of {due} committed records")
         self._agrees(node_id, log, due)
 
-    def voted(self, voter_id: int, epoch: int, candidate_id: int) -> None:
-        known = self.votes.setdefault((voter_id, epoch), candidate_id)
+    def voted(self, voter: ReplicaKey, epoch: int, candidate_id: int) -> None:
+        known = self.votes.setdefault((voter, epoch), candidate_id)
         if known != candidate_id:
-            raise Violation(f"{voter_id} votes twice in epoch {epoch}: for {known} and {candidate_id}")
+            raise Violation(f"{voter} votes twice in epoch {epoch}: for {known} and {candidate_id}")
 
     def commits(self, node_id: int, offset: int, log: MemoryLog, epoch: int, is_leader: bool) -> None:
         """A node of `epoch` regards everything below `offset` as committed."""

@@ -19,9 +19,12 @@ from ottla.raft.settings import RaftSettings
 from ottla.raft.snapshots import SnapshotId
 from ottla.raft.voter_history import VoterHistory
 from ottla.raft.voters import ReplicaKey, static_voters
+from ottla.records.control import ControlRecord
+from ottla.wire.messages.api_versions import ApiVersionsResponse, SupportedFeatureKey
 
 PIECE = 3
 SNAPSHOT_PIECE = 25
+API_VERSIONS = 18
 NEWEST = {1: 18, 52: 2, 53: 1, 54: 1, 59: 1, 80: 1, 81: 0, 82: 0}
 
 
@@ -40,7 +43,15 @@ class Faults:
     """The most records in an answer to a Fetch."""
     appends_every_ms: int = 30
     nodes: int = 3
+    """The first voters."""
     observers: int = 0
+    changes_every_ms: int = 0
+    """How often an operator adds or removes a voter (`changes.py`)."""
+    wipes_every_ms: int = 0
+    """How often a controller's disk is replaced by an empty one."""
+    upgrades: bool = False
+    """Whether the quorum begins with kraft.version 0 and is upgraded."""
+    auto_join: bool = False
 
 
 @dataclass
@@ -55,6 +66,8 @@ class SimNode:
     busy: bool = False
     queue: list[Callable[[], None]] = field(default_factory=list)
     committed: int = 0
+    is_empty: bool = False
+    """Whether its disk was replaced: formatted without voters."""
     paused_until: int = 0
     parts: dict[SnapshotId, list[Entry]] = field(default_factory=dict)
     timer: int = -1
@@ -62,6 +75,9 @@ class SimNode:
 
 class SimQuorum:
     """A run. `run(ms)` advances the virtual clock; a `Violation` says what went wrong."""
+
+    are_all_controllers = False
+    """Whether observers are controllers too, and may become voters."""
 
     def __init__(self, seed: int, faults: Faults | None = None) -> None:
         self.random = Random(seed)
@@ -75,9 +91,9 @@ class SimQuorum:
         self.checkers = Checkers()
         self.payload = 0
         ids = range(1, self.faults.nodes + 1)
-        self.voter_ids = list(ids)
         self.static = static_voters([(each, f"h{each}", each) for each in ids], "C")
         all_ids = range(1, self.faults.nodes + self.faults.observers + 1)
+        self.controller_ids = list(all_ids) if self.are_all_controllers else list(ids)
         self.nodes = {each: SimNode(ReplicaKey(each, Uuid(bytes([each]) * 16))) for each in all_ids}
         for node in self.nodes.values():
             self.start(node)
@@ -122,18 +138,32 @@ class SimQuorum:
             "cluster",
             "C",
             {"C": (f"h{node.key.id}", node.key.id)},
-            tuple((f"h{each}", each) for each in self.voter_ids if each != node.key.id),
-            can_be_voter=node.key.id in self.voter_ids,
+            tuple((f"h{each}", each) for each in self.controller_ids if each != node.key.id),
+            can_be_voter=node.key.id in self.controller_ids,
             election_timeout_ms=100,
             election_backoff_max_ms=100,
             fetch_timeout_ms=200,
             request_timeout_ms=150,
             retry_backoff_ms=10,
             fetch_max_wait_ms=50,
+            auto_join=self.faults.auto_join,
         )
 
+    def first_history(self, node: SimNode) -> VoterHistory:
+        """The voters of a node whose log is empty."""
+        return VoterHistory(self.static)
+
+    def history(self, node: SimNode) -> VoterHistory:
+        """The voters as a starting node finds them: in its newest snapshot and in the log after it."""
+        log = node.log
+        history = VoterHistory(self.static) if log.snapshots else self.first_history(node)
+        latest = max(log.snapshots, default=SnapshotId(log.start_offset, 0))
+        note_controls(history, log.snapshots.get(latest, []), latest.offset - 1, is_snapshot=True)
+        note_controls(history, log.read(max(latest.offset, log.start_offset), 1 << 30), max(latest.offset, log.start_offset))
+        return history
+
     def start(self, node: SimNode) -> None:
-        history = VoterHistory(self.static)
+        history = self.history(node)
         node.life += 1
         node.busy, node.queue, node.committed, node.parts = False, [], node.log.start_offset, {}
         node.replica = Replica(node.key, self.settings(node), history, node.log, self.random.randrange, node.election)
@@ -204,9 +234,9 @@ class SimQuorum:
         log = node.log
         if isinstance(effect, fx.AppendControls):
             self.checkers.leads(node.key.id, effect.epoch, log)
-            log.entries.extend(Entry(effect.epoch, each) for each in effect.controls)
+            self.append_entries(node, [Entry(effect.epoch, each) for each in effect.controls])
         elif isinstance(effect, fx.AppendFetched):
-            log.entries.extend(effect.data)
+            self.append_entries(node, effect.data)
         elif isinstance(effect, fx.Truncate):
             log.truncate(effect.offset)
         elif isinstance(effect, fx.Sync):
@@ -225,10 +255,17 @@ class SimQuorum:
             if effect.is_last:
                 log.snapshots[effect.snapshot_id] = part
                 log.start_at_snapshot(effect.snapshot_id)
+                replica.history.clear()
+                note_controls(replica.history, part, effect.snapshot_id.offset - 1, is_snapshot=True)
                 node.committed = effect.snapshot_id.offset
                 replica.snapshot_loaded()
         elif not isinstance(effect, fx.LeaderChanged):
             self._answer(effect, log)
+
+    def append_entries(self, node: SimNode, entries: list[Entry]) -> None:
+        assert node.replica is not None
+        note_controls(node.replica.history, entries, node.log.end_offset)
+        node.log.entries.extend(entries)
 
     def _answer(self, effect: Any, log: MemoryLog) -> None:
         if isinstance(effect, fx.AnswerWithRecords):
@@ -288,9 +325,12 @@ class SimQuorum:
             if message.KEY == 52 and response.topics and response.topics[0].partitions[0].vote_granted:
                 asked = message.topics[0].partitions[0]
                 if not asked.pre_vote:
-                    self.checkers.voted(node.key.id, asked.replica_epoch, asked.replica_id)
+                    self.checkers.voted(node.key, asked.replica_epoch, asked.replica_id)
             answered(response)
 
+        if message.KEY == API_VERSIONS:
+            answered(ApiVersionsResponse(supported_features=[SupportedFeatureKey(name="kraft.version", max_version=1)]))
+            return []
         return replica.asked(Inbound(answer, message, NEWEST[message.KEY], "C"), self.now)
 
     def _is_lost(self, source: int, target: int) -> bool:
@@ -378,9 +418,16 @@ class SimQuorum:
         self.checkers.in_the_end({each: node.log for each, node in self.nodes.items()})
 
 
-def run_seed(seed: int, faults: Faults | None = None, for_ms: int = 4000) -> SimQuorum:
+def note_controls(history: VoterHistory, entries: list[Entry], offset: int, is_snapshot: bool = False) -> None:
+    """Note the control records among `entries`: those of a snapshot at its last offset, those of a log at their own."""
+    for at, entry in enumerate(entries):
+        if isinstance(entry.payload, ControlRecord):
+            history.note(offset if is_snapshot else offset + at, entry.payload)
+
+
+def run_seed(seed: int, faults: Faults | None = None, for_ms: int = 4000, kind: type[SimQuorum] = SimQuorum) -> Any:
     """One run: faults for a while, then healing; raises `Violation`."""
-    quorum = SimQuorum(seed, faults)
+    quorum = kind(seed, faults)
     try:
         quorum.run(for_ms)
         quorum.heal()

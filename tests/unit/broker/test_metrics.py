@@ -37,7 +37,9 @@ class PartitionsView:
         return iter(self._all.values())
 
 
-def text_of(node: DataNode, counters: Counters, usage: Any = None, health: LoopHealth | None = None) -> str:
+def text_of(
+    node: DataNode, counters: Counters, usage: Any = None, health: LoopHealth | None = None, is_broker: bool = True
+) -> str:
     services = context_of(node.image, 0, 0, **node.services).services
     known: Any = SimpleNamespace(
         partitions=PartitionsView(node),
@@ -47,8 +49,12 @@ def text_of(node: DataNode, counters: Counters, usage: Any = None, health: LoopH
         fetch_sessions=[1, 2],
         moves=[],
         world=SimpleNamespace(clock=node.storage.clock, usage=usage),
+        quorum=SimpleNamespace(
+            leader_id=1, epoch=4, end_offset=30, voters=[1, 2, 3], replica=SimpleNamespace(high_watermark=None)
+        ),
     )
-    return asyncio.run(NodeMetrics(known, counters, health or LoopHealth(lambda: 0.0)).page()).decode()
+    metrics = NodeMetrics(known, counters, health or LoopHealth(lambda: 0.0), known if is_broker else None)
+    return asyncio.run(metrics.page()).decode()
 
 
 def page(node: DataNode, counters: Counters, usage: Any = None, health: LoopHealth | None = None) -> Samples:
@@ -169,3 +175,15 @@ def test_docs_list_exactly_the_families_of_the_page() -> None:
     families = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
     document = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)`", document, flags=re.MULTILINE)) == families
+
+
+def test_node_that_is_only_a_controller_has_no_metrics_of_logs(node: DataNode) -> None:
+    whole, mine = text_of(node, Counters()), text_of(node, Counters(), is_broker=False)
+    for text in (whole, mine):
+        assert "kafka_controller_kafkacontroller_activecontrollercount 1" in text
+        assert "kafka_server_raft_metrics_current_epoch 4" in text
+        assert "kafka_server_raft_metrics_high_watermark -1" in text
+        assert "kafka_server_raft_metrics_number_of_voters 3" in text
+    assert "kafka_log_log_size" in whole
+    assert "kafka_log_log_size" not in mine
+    assert "brokerstate" not in mine

@@ -10,6 +10,7 @@ from ottla.broker.doors.controller_links import Address, ControllerLinks
 from ottla.broker.doors.remote import RemoteDoor
 from ottla.broker.formatting import FormatOptions, format_directories, format_if_new
 from ottla.broker.node import Node
+from ottla.broker.request import future_of
 from ottla.broker.services import NodeServices, Services
 from ottla.config.broker import BrokerConfig
 from ottla.env import World
@@ -26,6 +27,7 @@ from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 
 CONTROLLER = Address(1, "here", 9093)
 BROKER_LISTENER, CONTROLLER_LISTENER = "PLAINTEXT://here:9092", "CONTROLLER://here:9093"
@@ -302,5 +304,48 @@ def test_three_controllers_hand_over_what_was_decided() -> None:
         links.close()
         for number in (1, 2, 3):
             await three.stop(number)
+
+    loop.run(run())
+
+
+def test_combined_node_joins_the_quorum_of_another_and_takes_over() -> None:
+    """Kafka's way to a dynamic quorum: the first node is formatted as --standalone, the others without controllers."""
+    loop = VirtualLoop()
+
+    async def run() -> None:
+        network, clock, randomness = SimNetwork(), LoopClock(loop), SeededRandomness(Random(3))
+        nodes: dict[int, Node] = {}
+        for number in (1, 2):
+            world = World(MemoryDisk(Random(number), clock), clock, network.host(f"host{number}"), randomness, None)
+            texts = settings("broker,controller") | {
+                "node.id": str(number),
+                "listeners": f"PLAINTEXT://host{number}:9092,CONTROLLER://host{number}:9093",
+                "controller.quorum.bootstrap.servers": "host1:9093,host2:9093",
+                "controller.quorum.auto.join.enable": "true",
+            }
+            options = FormatOptions("b3R0bGEtdGVzdHMtMDAwMQ", standalone=number == 1, no_initial_controllers=number == 2)
+            await format_directories(world, BrokerConfig.from_settings(texts), options)
+            nodes[number] = await Node.start(world, texts, hostname=f"host{number}")
+        first, second = nodes[1].services, nodes[2].services
+        await until(lambda: second.quorum.voters.ids == (1, 2))
+        await asyncio.sleep(20)
+        brokers = second.metadata.image.cluster.brokers
+        assert [brokers[number].fenced for number in (1, 2)] == [False, False], "both send heartbeats"
+        assert first.controller.is_active
+        local = first.quorum.replica.local
+        removal = RemoveRaftVoterRequest(cluster_id=None, voter_id=1, voter_directory_id=local.directory_id)
+        first.quorum.settings = first.quorum.replica.settings = first.quorum.settings._replace(auto_join=False)
+        assert (await future_of(first.quorum.ask(removal, 0, "CONTROLLER"))).error_code == 0
+        await until(lambda: second.controller.is_active)
+        await asyncio.sleep(20)
+        assert [second.metadata.image.cluster.brokers[number].fenced for number in (1, 2)] == [False, False]
+        link = await Link.connect(network.host("client"), "host1", 9092)
+        created = await link.request(
+            CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=2, replication_factor=1)], timeout_ms=30_000)
+        )
+        assert [topic.error_code for topic in created.topics] == [ErrorCode.NONE], "node 1 forwards to node 2"
+        link.close()
+        await nodes[1].stop()
+        await nodes[2].stop()
 
     loop.run(run())

@@ -76,12 +76,26 @@ def test_a_single_voter_sets_no_timer() -> None:
     assert replica.deadline_ms > 1 << 60
 
 
+def test_the_second_voter_has_a_whole_timeout_to_fetch() -> None:
+    replica, effects = alone()
+    carry_out(replica, effects)
+    replica.synced(2, 0)
+    hour_ms = 3_600_000
+    replica.history.note(2, control.kraft_voters(VoterSet([Voter(ME, HERE), Voter(OTHER, {"C": ("h2", 2)})])))
+    replica.log_changed(hour_ms)
+    replica.tick(hour_ms + 2999)
+    assert isinstance(replica.role, Leader), "check-quorum begins with the second voter"
+    replica.tick(hour_ms + 3000)
+    assert isinstance(replica.role, Resigned)
+
+
 def test_leader_resigns_without_a_majority_in_1_5_fetch_timeouts() -> None:
     replica = elected()
     replica.tick(5000 + 2999)
     assert isinstance(replica.role, Leader)
     effects = replica.tick(5000 + 3000)
     assert isinstance(replica.role, Resigned)
+    assert fx.LeaderChanged(-1, 1) in effects, "its controller stops at once"
     assert {each.destination.id for each in sent_in(effects)} == {2, 3}, "both are told"
 
 

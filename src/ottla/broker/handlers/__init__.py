@@ -103,6 +103,7 @@ ON_CONTROLLER: Final[dict[int, str]] = {
     ApiKey.FETCH_SNAPSHOT: "raft.replica_requests",
     ApiKey.ADD_RAFT_VOTER: "raft.replica_requests",
     ApiKey.REMOVE_RAFT_VOTER: "raft.replica_requests",
+    ApiKey.UPDATE_RAFT_VOTER: "raft.replica_requests",
 }
 
 UNSTABLE_WITH: Final[dict[int, str]] = {ApiKey.INIT_PRODUCER_ID: "transaction_two_phase_commit_enable"}

@@ -21,11 +21,12 @@ from ottla.broker.hosts import activation
 from ottla.broker.hosts.periodic_elections import PeriodicElections
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
-from ottla.metadata.controller.apis import decision_of
+from ottla.metadata.controller.apis import DECISIONS, decision_of
 from ottla.metadata.controller.brokers import fence_silent_brokers
 from ottla.metadata.controller.decision import Decision
 from ottla.metadata.controller.state import ControllerSettings, ControllerState
 from ottla.metadata.image.cluster import Endpoint
+from ottla.wire.api_table import ApiKey
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
@@ -172,6 +173,10 @@ class ControllerHost:
             self._append(records)
         except LogDirectoryFailed:
             return  # the quorum has failed, and reports it
+        except KafkaError as refused:
+            if refused.code != ErrorCode.NOT_CONTROLLER:
+                raise
+            return  # it does not lead any more, and is about to renounce
         if check.fenced:
             logger.warning("broker %d is fenced: no heartbeat within %d ms", *check.fenced, self._settings.session_timeout_ms)
         # Brokers that are unfenced later have a whole session from then on.
@@ -195,7 +200,12 @@ class ControllerHost:
 
         Raises the `KafkaError` with which the decision refuses the request as a whole; nothing is written then.
         """
+        if request.KEY not in DECISIONS:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, f"the controller decides nothing for API {request.KEY}: ask the quorum")
         decide = decision_of(request.KEY)
+        if request.KEY == ApiKey.UPDATE_FEATURES and self.is_active:
+            self.state.quorum_node_ids = self._quorum.voters.ids
+            self.state.kraft_upgrade_refusal = self._quorum.refuse_upgrade()
         return await self.write(lambda state, now_ms: decide(state, request, now_ms, version))
 
     async def write(self, decide: Callable[[ControllerState, int], Decision[R]]) -> R:
@@ -210,6 +220,9 @@ class ControllerHost:
         self.state.next_offset = self._quorum.end_offset  # the quorum may have appended control records
         decision = decide(self.state, self._now_ms())
         try:
+            if decision.raises_kraft_version:
+                self._quorum.upgrade()
+                self.state.kraft_version = self._quorum.kraft_version
             self._append(decision.records)
         except LogDirectoryFailed as failed:
             raise _has_failed(failed) from failed

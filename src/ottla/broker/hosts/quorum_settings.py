@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from ottla.config.broker import BrokerConfig
 
 
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
 class NotAQuorumOfOne(OttlaError):
     """This node is not the only voter, so it cannot lead at once."""
 
@@ -36,11 +39,18 @@ def check_alone(voters: VoterSet, local: ReplicaKey, folder: str) -> None:
     )
 
 
+def _own_addresses(config: BrokerConfig) -> set[tuple[str, int]]:
+    """Where this node's own controller can be: a replica does not fetch from itself."""
+    names = config.controller_listener_names
+    mine = [*(each for each in config.listeners if each.name in names), *config.advertised_controller_listeners]
+    return {(host, each.port) for each in mine for host in (each.host, *_LOOPBACK)} if config.is_controller else set()
+
+
 def raft_settings(config: BrokerConfig, cluster_id: str | None) -> RaftSettings:
     """The replica's settings, from `controller.quorum.*`."""
     voters = config.controller_quorum_voters
     servers = config.controller_quorum_bootstrap_servers or tuple((host, port) for _, host, port in voters)
-    mine = {(host, port) for voter_id, host, port in voters if voter_id == config.node_id}
+    mine = {(host, port) for voter_id, host, port in voters if voter_id == config.node_id} | _own_addresses(config)
     return RaftSettings(
         cluster_id,
         config.controller_listener_names[0],

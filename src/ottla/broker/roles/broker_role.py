@@ -55,7 +55,13 @@ class BrokerRole:
         config = node.settings.current
         interval_ms = None if is_local else config.broker_heartbeat_interval_ms
         self.membership = Membership(
-            door, node.loader, node.cluster_id, node.node_id, interval_ms, config.initial_broker_registration_timeout_ms
+            door,
+            node.loader,
+            node.cluster_id,
+            node.node_id,
+            interval_ms,
+            config.initial_broker_registration_timeout_ms,
+            node.world.clock,
         )
 
     @property

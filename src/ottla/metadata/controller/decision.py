@@ -19,3 +19,18 @@ class Decision(NamedTuple, Generic[R]):
 
     response: R
     records: Sequence[Message] = ()
+
+    @property
+    def raises_kraft_version(self) -> bool:
+        """Whether the quorum raises kraft.version to its newest level first, with control records of its own."""
+        return False
+
+
+class UpgradeDecision(Decision[R]):
+    """A decision that raises kraft.version too."""
+
+    __slots__ = ()
+
+    @property
+    def raises_kraft_version(self) -> bool:
+        return True

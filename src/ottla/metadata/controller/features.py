@@ -1,14 +1,15 @@
 """Decides on changes to feature levels. Pure.
 
 A request is all or nothing. Every broker and every controller must support a new level; metadata.version can be lowered only if
-all stored records stay readable. kraft.version belongs to the quorum and is not in feature records.
+all stored records stay readable. kraft.version belongs to the quorum, which writes it as a control record: it can be raised
+from 0 to 1 once every voter has told the leader its directory, and never be lowered.
 """
 
 from __future__ import annotations
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.decision import Decision, UpgradeDecision
 from ottla.metadata.controller.state import ControllerState
 from ottla.metadata.features import (
     CONTROLLER_REGISTRATION_FROM,
@@ -45,7 +46,7 @@ def update_features(
     proposed = {**state.image.features, METADATA_VERSION: state.image.metadata_version}
     proposed |= {name: update.max_version_level for name, update in updates.items()}
     try:
-        records = [_update(state, update, proposed) for update in updates.values()]
+        records = [each for update in updates.values() for each in _update(state, update, proposed)]
     except KafkaError as error:
         return Decision(UpdateFeaturesResponse(error_code=error.code, error_message=f"no level was changed: {error}"))
     response = UpdateFeaturesResponse(error_message=None)
@@ -55,10 +56,12 @@ def update_features(
         return Decision(response)
     if (elr := updates.get(ELIGIBLE_LEADER_REPLICAS_VERSION)) is not None and elr.max_version_level > 0:
         records = [*_one_min_isr_for_all(state), *records]
-    return Decision(response, records)
+    kraft = updates.get(KRAFT_VERSION)
+    raises_kraft_version = kraft is not None and kraft.max_version_level > state.kraft_version
+    return (UpgradeDecision if raises_kraft_version else Decision)(response, records)
 
 
-def _update(state: ControllerState, update: FeatureUpdateKey, proposed: dict[str, int]) -> Message:
+def _update(state: ControllerState, update: FeatureUpdateKey, proposed: dict[str, int]) -> list[Message]:
     name, level, upgrade_type = update.feature, update.max_version_level, update.upgrade_type
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         raise _refused(name, level, f"the upgrade type {upgrade_type} is unknown")
@@ -71,12 +74,12 @@ def _update(state: ControllerState, update: FeatureUpdateKey, proposed: dict[str
     if level > current and upgrade_type != UPGRADE:
         raise _refused(name, level, f"it is at {current}: that would be no downgrade")
     if name == KRAFT_VERSION:
-        return _keep_kraft_version(state, level)
+        return _kraft_version(state, level)
     if name == METADATA_VERSION:
         _check_metadata_version(current, level, upgrade_type)
     else:
         _check_dependencies(name, level, proposed)
-    return FeatureLevelRecord(name=name, feature_level=level)
+    return [FeatureLevelRecord(name=name, feature_level=level)]
 
 
 def _finalised(state: ControllerState, name: str) -> int:
@@ -122,12 +125,14 @@ def _check_dependencies(name: str, level: int, proposed: dict[str, int]) -> None
             raise _refused(name, level, f"it needs {other} at {needed} or above: raise that first, or in the same request")
 
 
-def _keep_kraft_version(state: ControllerState, level: int) -> Message:
-    if level != state.kraft_version:
-        raise _refused(
-            KRAFT_VERSION, level, f"it is at {state.kraft_version} since the directory was formatted, and stays there"
-        )
-    return NoOpRecord()
+def _kraft_version(state: ControllerState, level: int) -> list[Message]:
+    if level == state.kraft_version:
+        return [NoOpRecord()]
+    if level < state.kraft_version:
+        raise _refused(KRAFT_VERSION, level, f"it is at {state.kraft_version}, and voters in the log cannot be taken back")
+    if state.kraft_upgrade_refusal is not None:
+        raise _refused(KRAFT_VERSION, level, state.kraft_upgrade_refusal)
+    return []
 
 
 def _one_min_isr_for_all(state: ControllerState) -> list[Message]:

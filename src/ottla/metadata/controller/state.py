@@ -58,6 +58,8 @@ class ControllerState:
         self.sessions = BrokerSessions(settings.session_timeout_ms)
         self.kraft_version = kraft_version
         """The finalised kraft.version. The quorum reads it from control records, so it is not in the image."""
+        self.kraft_upgrade_refusal: str | None = "the controller is not connected to a quorum"
+        """Why the quorum cannot raise kraft.version; None if it can. Its host sets this before a decision on features."""
         self.quorum_node_ids: Sequence[int] = (settings.node_id,)
         """The voters of the quorum. All of them must support a feature level before it is finalised."""
         self.next_offset = self.image.provenance.offset + 1

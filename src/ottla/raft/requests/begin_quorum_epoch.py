@@ -8,18 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.errors.codes import ErrorCode
-from ottla.raft.requests.common import (
-    TOPIC,
-    endpoints_in,
-    endpoints_named,
-    has_wrong_cluster,
-    is_for_another_voter,
-    leader_address,
-    learn_from_answer,
-    learn_leader,
-    only_partition,
-    refuse_voter_request,
-)
+from ottla.raft.requests.between_voters import ResponseClasses, learn_from_response, refuse, response_of
+from ottla.raft.requests.common import TOPIC, endpoints_named, is_for_another_voter, learn_leader, refuse_voter_request
 from ottla.raft.voters import ReplicaKey
 from ottla.wire.messages.begin_quorum_epoch import (
     BeginQuorumEpochRequest,
@@ -36,7 +26,9 @@ if TYPE_CHECKING:
     from ottla.raft.connections import InFlight
     from ottla.raft.replica import Inbound, Replica
 
-_ENDPOINTS_SINCE = 1
+_CLASSES = ResponseClasses(
+    BeginQuorumEpochResponse, BeginQuorumEpochResponseTopicData, BeginQuorumEpochResponsePartitionData, NodeEndpoint
+)
 
 
 def build(replica: Replica, voter: ReplicaKey) -> BeginQuorumEpochRequest:
@@ -54,11 +46,10 @@ def build(replica: Replica, voter: ReplicaKey) -> BeginQuorumEpochRequest:
 
 def handle(replica: Replica, inbound: Inbound, now_ms: int) -> BeginQuorumEpochResponse:
     request: BeginQuorumEpochRequest = inbound.message
-    if has_wrong_cluster(replica, request.cluster_id):
-        return BeginQuorumEpochResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
-    said = only_partition(request.topics)
-    if said is None:
-        return BeginQuorumEpochResponse(error_code=ErrorCode.INVALID_REQUEST)
+    refusal = refuse(replica, request)
+    if refusal is not None:
+        return BeginQuorumEpochResponse(error_code=refusal)
+    said = request.topics[0].partitions[0]
     error = refuse_voter_request(replica, said.leader_id, said.leader_epoch)
     if error is None:
         endpoints = endpoints_named(replica, said.leader_id, request.leader_endpoints)
@@ -66,20 +57,11 @@ def handle(replica: Replica, inbound: Inbound, now_ms: int) -> BeginQuorumEpochR
             error = ErrorCode.INVALID_REQUEST
         elif is_for_another_voter(replica, request.voter_id, said.voter_directory_id):
             error = ErrorCode.INVALID_VOTER_KEY
-    partition = BeginQuorumEpochResponsePartitionData(
-        error_code=error or ErrorCode.NONE, leader_id=replica.leader_id, leader_epoch=replica.epoch
-    )
-    return BeginQuorumEpochResponse(
-        topics=[BeginQuorumEpochResponseTopicData(topic_name=TOPIC, partitions=[partition])],
-        node_endpoints=leader_address(replica, NodeEndpoint, inbound.listener) if inbound.version >= _ENDPOINTS_SINCE else [],
-    )
+    response: BeginQuorumEpochResponse = response_of(_CLASSES, replica, inbound, error)
+    return response
 
 
 def answered(replica: Replica, sent: InFlight, response: BeginQuorumEpochResponse, now_ms: int) -> bool:
     """A voter has answered; returns whether its connection may be used again at once."""
-    told = only_partition(response.topics)
-    if response.error_code != ErrorCode.NONE or told is None:
-        return False
-    endpoints = endpoints_in(replica, told.leader_id, response.node_endpoints)
-    handled = learn_from_answer(replica, told.error_code, told.leader_id, told.leader_epoch, endpoints, now_ms)
+    _, handled = learn_from_response(replica, response, now_ms)
     return True if handled is None else handled

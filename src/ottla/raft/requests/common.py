@@ -97,20 +97,22 @@ def learn_leader(replica: Replica, leader_id: int, epoch: int, endpoints: Endpoi
 def learn_from_answer(
     replica: Replica, error: int, leader_id: int, epoch: int, endpoints: Endpoints, now_ms: int
 ) -> bool | None:
-    """What all answers have in common. True or False: dealt with, and whether it counts as a success; None: look further."""
-    if epoch < replica.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
-        return True  # late, or the peer is behind: try again
+    """What all answers have in common. True or False: dealt with, and whether it counts as a success; None: look further.
+
+    An answer that refuses and tells nothing new is no success: the next request to that node waits for the backoff.
+    """
+    if error == ErrorCode.UNKNOWN_LEADER_EPOCH:
+        return False  # the peer is behind
+    if epoch < replica.epoch:
+        return True  # late
     if epoch > replica.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
-        return learn_leader(replica, leader_id, epoch, endpoints, now_ms)
+        before = replica.role
+        return learn_leader(replica, leader_id, epoch, endpoints, now_ms) and replica.role is not before
     if leader_id not in (NO_LEADER, replica.local.id) and (
         not replica.has_leader or (endpoints and not replica.leader_endpoints)
     ):
         replica.become_follower(epoch, leader_id, endpoints, now_ms)
         return None if error == ErrorCode.NONE else True
-    if error == ErrorCode.BROKER_NOT_AVAILABLE:
-        return False
-    if error == ErrorCode.INVALID_VOTER_KEY:
-        return True
     return None if error == ErrorCode.NONE else False
 
 

@@ -8,17 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.errors.codes import ErrorCode
-from ottla.raft.requests.common import (
-    TOPIC,
-    endpoints_in,
-    endpoints_named,
-    has_wrong_cluster,
-    leader_address,
-    learn_from_answer,
-    learn_leader,
-    only_partition,
-    refuse_voter_request,
-)
+from ottla.raft.requests.between_voters import ResponseClasses, learn_from_response, refuse, response_of
+from ottla.raft.requests.common import TOPIC, endpoints_named, learn_leader, refuse_voter_request
 from ottla.raft.roles.follower import Follower
 from ottla.raft.roles.resigned import Resigned
 from ottla.raft.voters import ReplicaKey
@@ -38,7 +29,9 @@ if TYPE_CHECKING:
     from ottla.raft.connections import InFlight
     from ottla.raft.replica import Inbound, Replica
 
-_ENDPOINTS_SINCE = 1
+_CLASSES = ResponseClasses(
+    EndQuorumEpochResponse, EndQuorumEpochResponseTopicData, EndQuorumEpochResponsePartitionData, NodeEndpoint
+)
 
 
 def build(replica: Replica, resigned: Resigned) -> EndQuorumEpochRequest:
@@ -60,11 +53,10 @@ def build(replica: Replica, resigned: Resigned) -> EndQuorumEpochRequest:
 
 def handle(replica: Replica, inbound: Inbound, now_ms: int) -> EndQuorumEpochResponse:
     request: EndQuorumEpochRequest = inbound.message
-    if has_wrong_cluster(replica, request.cluster_id):
-        return EndQuorumEpochResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
-    said = only_partition(request.topics)
-    if said is None:
-        return EndQuorumEpochResponse(error_code=ErrorCode.INVALID_REQUEST)
+    refusal = refuse(replica, request)
+    if refusal is not None:
+        return EndQuorumEpochResponse(error_code=refusal)
+    said = request.topics[0].partitions[0]
     error = refuse_voter_request(replica, said.leader_id, said.leader_epoch)
     if error is None:
         endpoints = endpoints_named(replica, said.leader_id, request.leader_endpoints)
@@ -77,13 +69,8 @@ def handle(replica: Replica, inbound: Inbound, now_ms: int) -> EndQuorumEpochRes
         ]
         delay_ms = _delay_ms(wanted, replica.local, replica.settings.election_backoff_max_ms)
         replica.set_role(role._replace(fetch_deadline_ms=now_ms + delay_ms))
-    partition = EndQuorumEpochResponsePartitionData(
-        error_code=error or ErrorCode.NONE, leader_id=replica.leader_id, leader_epoch=replica.epoch
-    )
-    return EndQuorumEpochResponse(
-        topics=[EndQuorumEpochResponseTopicData(topic_name=TOPIC, partitions=[partition])],
-        node_endpoints=leader_address(replica, NodeEndpoint, inbound.listener) if inbound.version >= _ENDPOINTS_SINCE else [],
-    )
+    response: EndQuorumEpochResponse = response_of(_CLASSES, replica, inbound, error)
+    return response
 
 
 def _delay_ms(wanted: list[ReplicaKey], local: ReplicaKey, backoff_max_ms: int) -> int:
@@ -98,11 +85,7 @@ def _delay_ms(wanted: list[ReplicaKey], local: ReplicaKey, backoff_max_ms: int) 
 
 def answered(replica: Replica, sent: InFlight, response: EndQuorumEpochResponse, now_ms: int) -> bool:
     """A voter has answered; returns whether its connection may be used again at once."""
-    told = only_partition(response.topics)
-    if response.error_code != ErrorCode.NONE or told is None:
-        return False
-    endpoints = endpoints_in(replica, told.leader_id, response.node_endpoints)
-    handled = learn_from_answer(replica, told.error_code, told.leader_id, told.leader_epoch, endpoints, now_ms)
+    _, handled = learn_from_response(replica, response, now_ms)
     if handled is not None:
         return handled
     role = replica.role

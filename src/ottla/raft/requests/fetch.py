@@ -86,7 +86,7 @@ def handle(replica: Replica, inbound: Inbound, now_ms: int) -> FetchResponse | N
         or asked.last_fetched_epoch > asked.current_leader_epoch
     ):
         return answer(replica, inbound, ErrorCode.INVALID_REQUEST)
-    effect = complete(replica, inbound, now_ms)
+    effect = complete(replica, inbound, now_ms, is_new=True)
     if effect is None and request.max_wait_ms > 0:
         replica.park(inbound, now_ms + request.max_wait_ms)
     else:
@@ -94,8 +94,11 @@ def handle(replica: Replica, inbound: Inbound, now_ms: int) -> FetchResponse | N
     return None
 
 
-def complete(replica: Replica, inbound: Inbound, now_ms: int) -> Effect | None:
-    """The effect that answers this Fetch; None as long as there is nothing to say."""
+def complete(replica: Replica, inbound: Inbound, now_ms: int, is_new: bool = False) -> Effect | None:
+    """The effect that answers this Fetch; None as long as there is nothing to say.
+
+    Only a new one proves that its sender is there: a parked one may be of a follower that was cut off since.
+    """
     request: FetchRequest = inbound.message
     asked = request.topics[0].partitions[0]
     refusal = refuse_leader_request(replica, asked.current_leader_epoch)
@@ -108,7 +111,7 @@ def complete(replica: Replica, inbound: Inbound, now_ms: int) -> Effect | None:
         return Answer(inbound.token, answer(replica, inbound, problem=problem))
     state = request.replica_state
     sender_id = request.replica_id if state is None else state.replica_id  # the field has moved in version 15
-    if sender_id >= 0:
+    if sender_id >= 0 and is_new:
         replica.follower_fetched(ReplicaKey(sender_id, asked.replica_directory_id), asked.fetch_offset, now_ms)
     response = answer(replica, inbound)
     if asked.fetch_offset < replica.log.end_offset:

@@ -8,16 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.errors.codes import ErrorCode
-from ottla.raft.requests.common import (
-    TOPIC,
-    endpoints_in,
-    has_wrong_cluster,
-    is_for_another_voter,
-    leader_address,
-    learn_from_answer,
-    only_partition,
-    refuse_voter_request,
-)
+from ottla.raft.requests.between_voters import ResponseClasses, learn_from_response, refuse, response_of
+from ottla.raft.requests.common import TOPIC, is_for_another_voter, refuse_voter_request
 from ottla.raft.roles.candidate import Candidate
 from ottla.raft.roles.prospective import Prospective
 from ottla.raft.voters import ReplicaKey
@@ -35,7 +27,7 @@ if TYPE_CHECKING:
     from ottla.raft.connections import InFlight
     from ottla.raft.replica import Inbound, Replica
 
-_ENDPOINTS_SINCE = 1
+_CLASSES = ResponseClasses(VoteResponse, VoteResponseTopicData, VoteResponsePartitionData, NodeEndpoint)
 
 
 def build(replica: Replica, voter: ReplicaKey) -> VoteRequest:
@@ -54,11 +46,10 @@ def build(replica: Replica, voter: ReplicaKey) -> VoteRequest:
 
 def handle(replica: Replica, inbound: Inbound, now_ms: int) -> VoteResponse:
     request: VoteRequest = inbound.message
-    if has_wrong_cluster(replica, request.cluster_id):
-        return VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
-    asked = only_partition(request.topics)
-    if asked is None:
-        return VoteResponse(error_code=ErrorCode.INVALID_REQUEST)
+    refusal = refuse(replica, request)
+    if refusal is not None:
+        return VoteResponse(error_code=refusal)
+    asked = request.topics[0].partitions[0]
     epoch, last_epoch = asked.replica_epoch, asked.last_offset_epoch
     is_impossible = last_epoch > epoch if asked.pre_vote else last_epoch >= epoch
     if asked.last_offset < 0 or last_epoch < 0 or is_impossible:
@@ -79,27 +70,29 @@ def handle(replica: Replica, inbound: Inbound, now_ms: int) -> VoteResponse:
 
 
 def _answer(replica: Replica, inbound: Inbound, error: int, is_granted: bool = False) -> VoteResponse:
-    partition = VoteResponsePartitionData(
-        error_code=error, leader_id=replica.leader_id, leader_epoch=replica.epoch, vote_granted=is_granted
-    )
-    endpoints = leader_address(replica, NodeEndpoint, inbound.listener) if inbound.version >= _ENDPOINTS_SINCE else []
-    return VoteResponse(topics=[VoteResponseTopicData(topic_name=TOPIC, partitions=[partition])], node_endpoints=endpoints)
+    response: VoteResponse = response_of(_CLASSES, replica, inbound, error, vote_granted=is_granted)
+    return response
 
 
 def answered(replica: Replica, sent: InFlight, response: VoteResponse, now_ms: int) -> bool:
     """A voter has answered; returns whether its connection may be used again at once."""
-    told = only_partition(response.topics)
-    if response.error_code != ErrorCode.NONE or told is None:
-        return False
-    endpoints = endpoints_in(replica, told.leader_id, response.node_endpoints)
-    handled = learn_from_answer(replica, told.error_code, told.leader_id, told.leader_epoch, endpoints, now_ms)
+    told, handled = learn_from_response(replica, response, now_ms)
     if handled is not None:
         return handled
     role, voter = replica.role, replica.voters.get(sent.destination.id)
-    assert isinstance(sent.message, VoteRequest)
-    is_of_this_role = isinstance(role, Prospective if sent.message.topics[0].partitions[0].pre_vote else Candidate)
+    is_of_this_role = isinstance(role, Prospective if is_pre_vote(sent) else Candidate)
     if voter is None or not is_of_this_role:
         return True
     assert isinstance(role, Prospective | Candidate)
     replica.set_role(role.granted_by(voter.key) if told.vote_granted else role.rejected_by(voter.key))
     return True
+
+
+def is_pre_vote(sent: InFlight) -> bool:
+    return isinstance(sent.message, VoteRequest) and sent.message.topics[0].partitions[0].pre_vote
+
+
+def unspoken(replica: Replica, sent: InFlight, now_ms: int) -> None:
+    """The voter is of a release without pre-votes: ask for real votes instead, or no election could ever be won."""
+    if is_pre_vote(sent) and isinstance(replica.role, Prospective):
+        replica.become_candidate(now_ms)

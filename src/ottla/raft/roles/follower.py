@@ -29,6 +29,8 @@ class Follower(NamedTuple):
     snapshot: SnapshotFetch | None = None
     update_deadline_ms: int = 0
     """When to check next whether the leader knows this voter's endpoints, or whether to join as a voter."""
+    has_updated_leader: bool = False
+    """Whether the leader has accepted this voter's UpdateRaftVoter."""
 
     @property
     def election(self) -> ElectionState:

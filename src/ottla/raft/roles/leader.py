@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ottla.raft.election import ElectionState
 from ottla.raft.settings import OBSERVER_SESSION_MS
-from ottla.raft.voters import ReplicaKey, VoterSet
+from ottla.raft.voters import ReplicaKey, Voter, VoterSet
 
 
 class Progress(NamedTuple):
@@ -31,6 +31,7 @@ class Progress(NamedTuple):
 
 
 _NO_PROGRESS: Mapping[ReplicaKey, Progress] = MappingProxyType({})
+_NONE_DESCRIBED: Mapping[int, Voter] = MappingProxyType({})
 
 
 class Leader(NamedTuple):
@@ -48,6 +49,8 @@ class Leader(NamedTuple):
     heard: tuple[ReplicaKey, ...] = ()
     """The voters that have fetched since a majority had last fetched."""
     begin_epoch_deadline_ms: int = 0
+    described: Mapping[int, Voter] = _NONE_DESCRIBED
+    """The voters that have told their directory and versions in this epoch, by id: kept in memory with kraft.version 0."""
 
     @property
     def leader_id(self) -> int:
@@ -74,6 +77,10 @@ class Leader(NamedTuple):
             if not voters.is_voter(key):
                 del progress[key]
         return self._replace(progress=progress).recounted(voters)
+
+    def described_by(self, voter: Voter) -> Leader:
+        """`voter` has told where it is and what it supports."""
+        return self._replace(described={**self.described, voter.key.id: voter})
 
     def recounted(self, voters: VoterSet) -> Leader:
         """The high watermark after progress or voters have changed."""

@@ -14,7 +14,8 @@ from ottla.metadata.controller.state import ControllerState
 from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import MetadataImage
 from ottla.wire.base import Message
-from ottla.wire.messages.metadata_records import PartitionRecord, TopicRecord
+from ottla.wire.messages.metadata_records import PartitionRecord, RegisterBrokerRecord, TopicRecord
+from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 NAME = "log.retention.ms"
 
@@ -313,6 +314,26 @@ def test_controller_that_lost_the_lead_refuses_its_callers_and_lives_on() -> Non
     asyncio.run(run())
 
 
+def test_controller_that_is_about_to_renounce_fences_nobody() -> None:
+    async def run() -> None:
+        node = await opened()
+        controller = node.controller
+        controller.leader_changed(1, 1)
+        controller.committed([leader_batch(node)])
+        registered = RegisterBrokerRecord(broker_id=2, incarnation_id=Uuid(bytes(16)), broker_epoch=7, fenced=False)
+        await_committed = asyncio.ensure_future(controller.write(lambda state, now_ms: Decision(None, [registered])))
+        await asyncio.sleep(0)
+        end_offset = node.quorum.end_offset
+        controller.state.sessions.touch(2, 7, -1_000_000)
+        node.quorum._driver.led_epoch = -1  # as while a higher epoch becomes durable
+        controller._fence_silent_brokers()
+        assert node.quorum.end_offset == end_offset
+        assert not node.quorum.failure.done()
+        await_committed.cancel()
+
+    asyncio.run(run())
+
+
 def test_same_leader_in_a_new_epoch_activates_again() -> None:
     async def run() -> None:
         node = await opened()
@@ -346,5 +367,28 @@ def test_commit_does_not_wait_for_publishing() -> None:
         released.set()
         await caught_up
         assert node.settings() == {NAME: "2"}
+
+    asyncio.run(run())
+
+
+def test_kraft_version_is_raised_by_a_change_of_features() -> None:
+    async def run() -> None:
+        static = {"controller.quorum.voters": "1@localhost:9093", "controller.quorum.bootstrap.servers": ""}
+        node = QuorumNode(static)
+        await node.format(standalone=False)
+        await node.start()
+        assert node.quorum.kraft_version == 0
+        request = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature="kraft.version", max_version_level=1)])
+        response = await node.controller.call(request, 2)
+        assert (response.error_code, response.error_message) == (0, None)
+        assert (node.quorum.kraft_version, node.controller.state.kraft_version) == (1, 1)
+        (voter,) = node.quorum.voters
+        assert voter.key == node.quorum.replica.local
+        await node.set("log.retention.ms", "7")
+        await node.close()
+        await node.start()
+        assert node.quorum.kraft_version == 1, "it is in the log"
+        assert node.settings() == {"log.retention.ms": "7"}
+        await node.close()
 
     asyncio.run(run())

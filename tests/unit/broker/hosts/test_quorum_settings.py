@@ -24,6 +24,12 @@ def test_bootstrap_servers_are_the_other_static_voters() -> None:
     assert (settings.cluster_id, settings.fetch_timeout_ms, settings.can_be_voter) == ("id", 1234, True)
 
 
+def test_own_listener_is_no_bootstrap_server() -> None:
+    servers = "localhost:9093,127.0.0.1:9093,b:9093,localhost:9094"
+    config = BrokerConfig.from_settings(settings_of({"controller.quorum.bootstrap.servers": servers}))
+    assert raft_settings(config, None).bootstrap_servers == (("b", 9093), ("localhost", 9094))
+
+
 def test_only_a_single_voter_leads_alone() -> None:
     check_alone(VoterSet([Voter(key(1), {})]), key(1), "/d")
     for voters in (VoterSet(), VoterSet([Voter(key(2), {})]), THREE):

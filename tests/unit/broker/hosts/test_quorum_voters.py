@@ -59,3 +59,26 @@ def test_observer_becomes_a_voter_and_leads_when_the_first_is_removed(tmp_path: 
 
     with real_world() as world:
         asyncio.run(run())
+
+
+def test_observer_with_auto_join_becomes_a_voter_by_itself(tmp_path: Path) -> None:
+    async def run() -> None:
+        ports = free_ports(2)
+        settings = {
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{ports[0]},127.0.0.1:{ports[1]}",
+            "controller.quorum.auto.join.enable": "true",
+        }
+        first = QuorumServer(world, str(tmp_path / "1"), 1, ports[0], settings)
+        second = QuorumServer(world, str(tmp_path / "2"), 2, ports[1], settings)
+        await first.format(standalone=True)
+        await second.format(no_initial_controllers=True)
+        await first.start()
+        await second.start()
+        await until(lambda: second.quorum.replica.is_voter, "the observer is a voter")
+        await until(lambda: first.quorum.is_leader, "the leader still leads, or again")
+        assert first.quorum.voters.ids == (1, 2)
+        await second.stop()
+        await first.stop()
+
+    with real_world() as world:
+        asyncio.run(run())

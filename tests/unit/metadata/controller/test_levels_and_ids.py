@@ -51,6 +51,24 @@ def test_metadata_version_is_lowered_only_if_no_records_are_lost() -> None:
     assert cluster.state.image.metadata_version == 24
 
 
+def test_kraft_version_is_raised_by_the_quorum_once_all_voters_are_known() -> None:
+    cluster = ControllerCluster(30)
+    state = cluster.state
+    request = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature="kraft.version", max_version_level=1)])
+    state.kraft_version, state.kraft_upgrade_refusal = 0, "voter 2 has not told the leader its directory"
+    decision = update_features(state, request, 0)
+    assert (decision.response.error_code, decision.raises_kraft_version) == (ErrorCode.INVALID_UPDATE_VERSION, False)
+    assert "voter 2 has not told" in str(decision.response.error_message)
+    state.kraft_upgrade_refusal = None
+    decision = update_features(state, request, 0)
+    assert (decision.response.error_code, decision.records, decision.raises_kraft_version) == (0, [], True)
+    request.validate_only = True
+    assert not update_features(state, request, 0).raises_kraft_version
+    state.kraft_version = 1
+    assert not update_features(state, request, 0).raises_kraft_version, "it has that level"
+    assert update(cluster, ("kraft.version", 0, SAFE_DOWNGRADE)) == ErrorCode.INVALID_UPDATE_VERSION
+
+
 def test_a_level_is_refused_until_its_dependency_is_met() -> None:
     cluster = ControllerCluster(22)
     assert update(cluster, (ELR, 1, UPGRADE)) == ErrorCode.INVALID_UPDATE_VERSION

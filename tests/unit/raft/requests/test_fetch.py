@@ -12,6 +12,7 @@ from ottla.raft.election import ElectionState
 from ottla.raft.replica import Replica
 from ottla.raft.requests import fetch
 from ottla.raft.roles.follower import Follower
+from ottla.raft.roles.leader import Leader
 from ottla.raft.snapshots import SnapshotId
 from ottla.wire.messages.fetch import (
     EpochEndOffset,
@@ -91,6 +92,17 @@ def test_fetch_at_the_end_is_parked_until_records_or_the_high_watermark_move() -
     ], "the follower does not know the new high watermark"
     assert ask(replica, request(4, 2, 2, sender=3, high_watermark=4), now_ms=5004) == [], "it does now"
     assert [each for each in replica.tick(5504) if isinstance(each, fx.Answer)] != [], "the wait is over"
+
+
+def test_parked_fetch_does_not_prove_that_its_sender_is_still_there() -> None:
+    replica = leading()
+    end_offset = replica.log.end_offset
+    ask(replica, request(end_offset, 2, 2), now_ms=6000)
+    replica.tick(6400)
+    assert isinstance(replica.role, Leader)
+    assert replica.role.check_quorum_deadline_ms == 6000 + 3000
+    replica.tick(9000)
+    assert not isinstance(replica.role, Leader)
 
 
 def test_parked_fetch_is_refused_when_the_leader_resigns() -> None:

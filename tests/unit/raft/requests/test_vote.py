@@ -120,6 +120,20 @@ def test_prospective_asks_before_it_raises_the_epoch() -> None:
     assert effects[0] == fx.Persist(ElectionState(5, -1, key(1)))
 
 
+def test_prospective_stands_at_once_if_a_voter_does_not_know_pre_votes() -> None:
+    replica = replica_of_three(election=ElectionState(4))
+    (send, _) = sent_in(carry_out(replica, replica.tick(5000), 5000))
+    effects = replica.unspoken(2, send.correlation, 5000)
+    assert isinstance(replica.role, Candidate)
+    assert effects[0] == fx.Persist(ElectionState(5, -1, key(1)))
+    asked = sent_in([*effects, *replica.tick(5100)])
+    assert {each.destination.id for each in asked} == {2, 3}
+    assert not any(each.message.topics[0].partitions[0].pre_vote for each in asked)  # type: ignore[attr-defined]
+    candidate = replica.role
+    replica.unspoken(3, asked[-1].correlation, 5100)
+    assert replica.role == candidate, "a vote that was not understood raises no epoch"
+
+
 def test_an_isolated_voter_raises_no_epoch() -> None:
     replica = replica_of_three(election=ElectionState(4))
     for now_ms in range(1000, 60_000, 500):

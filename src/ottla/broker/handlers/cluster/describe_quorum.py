@@ -1,5 +1,7 @@
 """DescribeQuorum: the leader and the high watermark of the metadata log, its voters and observers. The leader answers.
 
+A broker forwards the request to the leader; a controller that does not lead refuses it.
+
 v1: when each replica last fetched and was last caught up. v2: directory ids, endpoints of the nodes, error messages.
 """
 
@@ -8,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ottla.broker.hosts.quorum_facts import QuorumFacts, ReplicaFacts
-from ottla.broker.request import RequestContext
+from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID
@@ -26,12 +28,38 @@ from ottla.wire.messages.describe_quorum import (
 _DIRECTORIES_AND_NODES_SINCE = 2
 
 
-def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+_TRY_MS = 2000
+"""How long one attempt to reach the leader takes; the next one asks which node leads by then."""
+_ATTEMPTS_MAX = 15
+
+
+def handle(context: RequestContext, request: DescribeQuorumRequest) -> Handled:
     asked_for = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
     if asked_for != [(CLUSTER_METADATA_TOPIC, [0])]:
         return _failed(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)  # only the metadata log has a quorum
-    if not context.services.quorum.is_leader:
+    if context.services.quorum.is_leader:
+        return _described(context)
+    if context.connection.is_controller_listener:
         return _failed(request, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    return PendingTask(_from_leader(context, request))
+
+
+async def _from_leader(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    """The leader's response; raises `KafkaError` if none can be reached."""
+    for attempt in range(1, _ATTEMPTS_MAX + 1):
+        if context.services.quorum.is_leader:
+            return _described(context)
+        try:
+            response: DescribeQuorumResponse = await context.services.door.forward(context, request, _TRY_MS)
+        except KafkaError as refused:
+            if refused.code != ErrorCode.REQUEST_TIMED_OUT or attempt == _ATTEMPTS_MAX:
+                raise
+        else:
+            return response
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _described(context: RequestContext) -> DescribeQuorumResponse:
     facts = context.services.quorum.facts()
     described = DescribeQuorumResponsePartitionData(
         partition_index=0,

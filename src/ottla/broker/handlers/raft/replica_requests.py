@@ -1,4 +1,4 @@
-"""The requests between replicas of the metadata log: Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot.
+"""The requests to a replica of the metadata log: elections, Fetch, FetchSnapshot, and changes of the voters.
 
 Served on controllers' listeners alone. This node's replica answers them: see `ottla.raft.requests`, one file per API, with
 what each version changed.
