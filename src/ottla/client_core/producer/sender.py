@@ -107,7 +107,12 @@ class Sender:
         due_ms = NEVER_MS
         by_node: dict[int, list[PartitionQueue]] = {}
         for queue in list(accumulator.busy.values()):
-            if not queue.batches or not self._is_allowed(queue):
+            if not queue.batches:
+                continue
+            # Records do not pass through the core once their topic is known: without this it would count as unused after
+            # metadata.max.idle.ms, and the next leader would never be asked for.
+            self._metadata.want((queue.key[0],), now_ms)
+            if not self._is_allowed(queue):
                 continue
             leader = self._metadata.leader(*queue.key)
             if leader is None:

@@ -380,3 +380,20 @@ def test_refused_login_fails_the_batches_of_that_node_only() -> None:
     assert not kept.done()
     world.settle()
     assert kept.result().offset == 0
+
+
+def test_topic_that_is_sent_to_does_not_count_as_unused() -> None:
+    world = World(partitions=1, linger_ms=0)
+    world.sender._metadata = metadata = Metadata(world.settings, lambda below: below // 2, idle_max_ms=5_000)
+    metadata.want([TOPIC], world.now_ms)
+    for _ in range(20):
+        metadata.refresh("a leader may have moved")
+        world.cluster.teach(metadata, world.now_ms)
+        world.send(0)
+        world.sender.step(world.now_ms)
+        world.now_ms += 1_000
+    metadata.refresh("a leader has moved")
+    (request,) = metadata.step(world.now_ms)
+    assert request.adapt is not None
+    asked: Any = request.adapt(13)
+    assert [each.name for each in asked.topics] == [TOPIC]
