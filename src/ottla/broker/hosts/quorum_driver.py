@@ -97,30 +97,25 @@ class QuorumDriver:
 
     def submit(self, event: Event) -> None:
         """Give the replica an event, now or after the one whose effects are being carried out."""
-        if self._is_closed or self.failure.done():
-            return
-        if self._is_busy:
-            self._events.append(event)
-            return
-        self._is_busy = True
-        try:
-            effects = event(self.now_ms())
-        except Exception as failure:
-            self.fail(failure)
-            return
-        if any(isinstance(effect, _AWAITED) for effect in effects):
-            self._spawn(self._carry_out_awaiting(effects))
-        else:
-            self._carry_out(effects)
+        self._events.append(event)
+        self._work()
 
-    def _carry_out(self, effects: list[fx.Effect]) -> None:
-        try:
-            for effect in effects:
-                self._do(effect)
-        except Exception as failure:
-            self.fail(failure)
-        else:
+    def _work(self) -> None:
+        """Take the events that wait, one after the other, until one has to await something."""
+        while self._events and not (self._is_busy or self._is_closed or self.failure.done()):
+            self._is_busy = True
+            try:
+                effects = self._events.popleft()(self.now_ms())
+                if any(isinstance(effect, _AWAITED) for effect in effects):
+                    self._spawn(self._carry_out_awaiting(effects))
+                    return
+                for effect in effects:
+                    self._do(effect)
+            except Exception as failure:
+                self.fail(failure)
+                return
             self._done(effects)
+        self._set_timer()
 
     async def _carry_out_awaiting(self, effects: list[fx.Effect]) -> None:
         try:
@@ -131,16 +126,14 @@ class QuorumDriver:
                     self._do(effect)
         except Exception as failure:
             self.fail(failure)
-        else:
-            self._done(effects)
+            return
+        self._done(effects)
+        self._work()
 
     def _done(self, effects: list[fx.Effect]) -> None:
         self._is_busy = False
         if any(isinstance(effect, _CHANGES) for effect in effects):
-            self.submit(self.replica.log_changed)
-        while self._events and not self._is_busy:
-            self.submit(self._events.popleft())
-        self._set_timer()
+            self._events.appendleft(self.replica.log_changed)  # before all others: they look at the log
 
     # -- effects
 
@@ -251,7 +244,8 @@ class QuorumDriver:
 
     def _set_timer(self) -> None:
         deadline_ms = self.replica.deadline_ms
-        if not self._is_started or deadline_ms >= NEVER_MS or self._is_closed:
+        # Not while an event waits for the disk: a deadline that has passed would fire again and again until it is done.
+        if not self._is_started or self._is_busy or deadline_ms >= NEVER_MS or self._is_closed:
             return
         due_s = deadline_ms / 1000 + 0.0005
         if self._timer is not None:
@@ -263,7 +257,6 @@ class QuorumDriver:
     def _tick(self) -> None:
         self._timer = None
         self.submit(self.replica.tick)
-        self._set_timer()
 
     def _start_sync(self) -> None:
         if self._syncing is None:

@@ -50,7 +50,8 @@ def driver_of(happened: list[str]) -> tuple[QuorumDriver, Disk]:
     replica = SimpleNamespace(history=history, deadline_ms=1 << 62, settings=None)
     disk = Disk(happened)
     world = SimpleNamespace(disk=disk)
-    return QuorumDriver(cast(Any, world), cast(Any, Log()), cast(Any, None), cast(Any, replica)), disk
+    delivery = SimpleNamespace(run=lambda *listeners: asyncio.Event().wait())
+    return QuorumDriver(cast(Any, world), cast(Any, Log()), cast(Any, delivery), cast(Any, replica)), disk
 
 
 def event(happened: list[str], name: str, *effects: fx.Effect) -> Callable[[int], list[fx.Effect]]:
@@ -90,5 +91,34 @@ def test_broken_invariant_of_the_replica_is_a_failure_of_the_node() -> None:
         happened: list[str] = []
         driver.submit(event(happened, "later"))
         assert happened == [], "nothing is decided after a failure"
+
+    asyncio.run(run())
+
+
+def test_thousands_of_events_may_wait_for_a_slow_disk() -> None:
+    async def run() -> None:
+        happened: list[str] = []
+        driver, disk = driver_of(happened)
+        driver.submit(event(happened, "vote", fx.Persist(ElectionState(1))))
+        for number in range(5000):
+            driver.submit(event(happened, str(number)))
+        disk.may_end.set()
+        await until(lambda: happened[-1] == "4999" or driver.failure.done(), "all events")
+        assert not driver.failure.done()
+        assert happened[3:] == [str(number) for number in range(5000)]
+
+    asyncio.run(run())
+
+
+def test_no_ticks_pile_up_behind_a_slow_write() -> None:
+    async def run() -> None:
+        driver, _ = driver_of([])
+        replica: Any = driver.replica
+        replica.tick, replica.leader_id, replica.deadline_ms = event([], "tick"), -1, driver.now_ms() + 5
+        driver.start(cast(Any, None), None, None)
+        driver.submit(event([], "vote", fx.Persist(ElectionState(1))))
+        await asyncio.sleep(0.1)
+        assert len(driver._events) <= 1
+        driver.abort()
 
     asyncio.run(run())
