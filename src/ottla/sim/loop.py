@@ -9,10 +9,12 @@ selector are replaced.
 
 Several simulated processes can share one loop. Everything that a coroutine started by `spawn` does, starts or schedules belongs
 to its `Process`, through asyncio's context variables. `kill` ends a process as the operating system would, in the middle of a
-step. Not even a `finally` runs.
+step. Not even a `finally` runs. `pause` stops a process and `resume` lets it go on, like SIGSTOP and SIGCONT. A process may
+have a clock that runs fast or slow: `time` and timers are those of the process whose code asks.
 """
 
 import asyncio
+import heapq
 import inspect
 from asyncio import base_events
 from collections.abc import Callable, Coroutine
@@ -30,13 +32,17 @@ Ts = TypeVarTuple("Ts")
 
 
 class Process:
-    """A simulated process, which can be killed."""
+    """A simulated process, which can be killed and paused. Its clock runs `rate` times as fast as the true time."""
 
-    __slots__ = ("is_dead", "name", "tasks")
+    __slots__ = ("held", "is_dead", "is_paused", "name", "rate", "tasks")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, rate: float = 1.0) -> None:
         self.name = name
+        self.rate = rate
         self.is_dead = False
+        self.is_paused = False
+        self.held: list[asyncio.Handle] = []
+        """Its callbacks and timers while it is paused."""
         self.tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
 
 
@@ -52,7 +58,7 @@ class OutOfTime(AssertionError):
 
 
 class VirtualLoop(base_events.BaseEventLoop):
-    """`time()` is seconds since the loop was created. `run` runs one coroutine to its end."""
+    """`time()` is seconds since the loop was created, by the calling process's clock. `run` runs one coroutine to its end."""
 
     def __init__(self, time_limit_s: float = float("inf")) -> None:
         super().__init__()
@@ -61,11 +67,17 @@ class VirtualLoop(base_events.BaseEventLoop):
         self._selector = _Jump(self)  # what BaseEventLoop._run_once waits with
         self._dead_tasks: list[tuple[asyncio.Task[Any], Process]] = []
         self._any_dead = False
+        self._paused: list[Process] = []
         self.failures: list[BaseException] = []
         """Exceptions of callbacks, and of tasks that were never awaited."""
         self.set_exception_handler(self._note_failure)
 
     def time(self) -> float:
+        process = _process.get()
+        return self._now_s if process is None or process.rate == 1.0 else self._now_s * process.rate
+
+    def true_time(self) -> float:
+        """Seconds since the loop was created, whatever the calling process's clock says."""
         return self._now_s
 
     def spend(self, seconds: float) -> None:
@@ -117,11 +129,52 @@ class VirtualLoop(base_events.BaseEventLoop):
     def kill(self, process: Process) -> None:
         """Stop everything of `process`. If a process kills itself, the current call still returns."""
         process.is_dead = self._any_dead = True
+        process.held.clear()
+        if process in self._paused:
+            self._paused.remove(process)
         for task in process.tasks:  # first: only its wake-up handle, cancelled below, may hold a reference to a task
             self._note_dead(task, process)
         for handle in [*self._ready, *self._scheduled]:  # type: ignore[attr-defined]  # BaseEventLoop's own queues
             if _is_dead(handle._context):
                 handle.cancel()
+
+    def pause(self, process: Process) -> None:
+        """Stop `process` until `resume`. What happens to it meanwhile, such as arriving bytes, waits."""
+        if process.is_dead or process.is_paused:
+            return
+        process.is_paused = True
+        self._paused.append(process)
+        timers, ready = self._scheduled, self._ready  # type: ignore[attr-defined]  # BaseEventLoop's own queues
+        for timer in [each for each in timers if _is_paused(each._context) and not each.cancelled()]:
+            timer._scheduled = False  # it is not in the heap any more
+            process.held.append(timer)
+        timers[:] = [each for each in timers if each._scheduled]
+        heapq.heapify(timers)
+        nothing = asyncio.Handle(lambda: None, (), self)
+        nothing.cancel()
+        for index, handle in enumerate(ready):
+            if _is_paused(handle._context):
+                process.held.append(handle)
+                ready[index] = nothing  # not removed: the loop has counted the handles that it runs in this turn
+
+    def resume(self, process: Process) -> None:
+        """Let a paused process go on. Timers that are due by now fire at once, in their order."""
+        if process.is_dead or not process.is_paused:
+            return
+        process.is_paused = False
+        self._paused.remove(process)
+        held, process.held = process.held, []
+        for handle in held:
+            if handle.cancelled():
+                continue
+            if isinstance(handle, asyncio.TimerHandle):
+                self._push(handle)
+            else:
+                self._ready.append(handle)  # type: ignore[attr-defined]  # BaseEventLoop's own queue
+
+    def _push(self, timer: asyncio.TimerHandle) -> None:
+        heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]  # BaseEventLoop's own queue
+        timer._scheduled = True  # type: ignore[attr-defined]  # TimerHandle's own
 
     def _note_dead(self, task: "asyncio.Task[Any]", process: Process) -> None:
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own switch
@@ -142,16 +195,38 @@ class VirtualLoop(base_events.BaseEventLoop):
         handle = super().call_soon(callback, *args, context=context)
         if self._any_dead and _is_dead(handle._context):  # type: ignore[attr-defined]  # Handle's own
             handle.cancel()
+        elif self._paused and _is_paused(handle._context):  # type: ignore[attr-defined]
+            held = handle._context[_process].held  # type: ignore[attr-defined]
+            held.append(self._ready.pop())  # type: ignore[attr-defined]  # BaseEventLoop's own queue
         return handle
 
     def call_at(
         self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
+        process = _process.get()
+        rate = 1.0 if process is None else process.rate
+        return self._call_at(when if rate == 1.0 else when / rate, when, callback, args, context)
+
+    def call_at_true(
+        self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Like `call_at`, with a true time."""
+        return self._call_at(when, when, callback, args, context)
+
+    def _call_at(
+        self, true_s: float, shown_s: float, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None
+    ) -> asyncio.TimerHandle:
         # Time passes before any timer fires. Else code that sums up floats could wait forever for a time that rounds to now.
-        handle = super().call_at(max(when, self._now_s + TICK_S), callback, *args, context=context)
-        if self._any_dead and _is_dead(handle._context):  # type: ignore[attr-defined]  # Handle's own
-            handle.cancel()
-        return handle
+        timer = _Timer(max(true_s, self._now_s + TICK_S), callback, args, self, context)
+        timer.shown_s = shown_s
+        process = timer._context.get(_process)  # type: ignore[attr-defined]  # Handle's own
+        if process is not None and process.is_paused:
+            process.held.append(timer)
+        else:
+            self._push(timer)
+        if process is not None and process.is_dead:
+            timer.cancel()
+        return timer
 
     # Time
 
@@ -179,6 +254,8 @@ class VirtualLoop(base_events.BaseEventLoop):
         return ", ".join(f"{name} at {where}" for name, where in tasks) or "no task"
 
     def _cancel_all(self) -> None:
+        for process in list(self._paused):
+            self.resume(process)
         left = self._living_tasks()
         for task in left:
             task.cancel()
@@ -217,6 +294,16 @@ class VirtualLoop(base_events.BaseEventLoop):
         pass  # wakes a sleeping loop from another thread; this loop never sleeps
 
 
+class _Timer(asyncio.TimerHandle):
+    """A timer whose `when()` is by the clock of the process that set it."""
+
+    __slots__ = ("shown_s",)
+    shown_s: float
+
+    def when(self) -> float:
+        return self.shown_s
+
+
 class _Jump:
     """Replaces the selector: jumps in time instead of waiting for the operating system."""
 
@@ -234,6 +321,11 @@ class _Jump:
 def _is_dead(context: Context) -> bool:
     process = context.get(_process)
     return process is not None and process.is_dead
+
+
+def _is_paused(context: Context) -> bool:
+    process = context.get(_process)
+    return process is not None and process.is_paused
 
 
 def _close_chain(work: Any) -> None:

@@ -82,9 +82,12 @@ class Machine:
         trace: Trace,
         settings: Mapping[str, str],
         levels: Mapping[str, int],
+        name: str = NAME,
     ) -> None:
-        self.name = NAME
-        self.settings: Mapping[str, str] = {**node_settings(NAME), **settings}
+        self.name = name
+        self.settings: Mapping[str, str] = {**node_settings(name), **settings}
+        self.rate = 1.0
+        """How fast the clocks of the next life run."""
         self._levels = levels
         self.clock = LoopClock(loop)
         self.slowness_s = 0.002
@@ -124,7 +127,7 @@ class Machine:
         if self.disk.crashed:
             self.disk = self.disk.crash(power_loss=False)
         self.disk.on_crash = self._crashed
-        self._process = Process(f"{self.name}-{self.lives}")
+        self._process = Process(f"{self.name}-{self.lives}", self.rate)
         self._ended, self._up = asyncio.Event(), asyncio.Event()
         task = self._loop.spawn(self._process, self._live(self._ended, self._up))
         task.add_done_callback(lambda _: None)
@@ -133,8 +136,8 @@ class Machine:
         disk = self.disk
         world = World(disk, self.clock, self._network.host(self.name), self._randomness, InPlaceHelpers(disk, self.clock))
         try:
-            await format_if_new(world, self.settings, self._levels)
-            node = await Node.start(world, self.settings, hostname=self.name)
+            await self.format(world)
+            node = await self.start_node(world)
         except (OttlaError, OSError) as error:
             self._give_up(error)
             return
@@ -145,12 +148,20 @@ class Machine:
         reason = await node.broken
         self._give_up(reason)
 
+    async def format(self, world: World) -> None:
+        """Format the directories that are not formatted yet."""
+        await format_if_new(world, self.settings, self._levels)
+
+    async def start_node(self, world: World) -> Node:
+        """Start the node of this life."""
+        return await Node.start(world, self.settings, hostname=self.name)
+
     def _give_up(self, reason: BaseException) -> None:
         if not self.is_alive:
             return  # it was killed in the middle of this step
         self._trace.note(self.name, "gives up", f"{type(reason).__name__}: {reason}")
         if not self.fault_expected:
-            self.failures.append(NodeFailed(f"the node gave up in life {self.lives}: {type(reason).__name__}: {reason}"))
+            self.failures.append(NodeFailed(f"{self.name} gave up in life {self.lives}: {type(reason).__name__}: {reason}"))
         self._end()
 
     def safe_before_s(self, wait_s: float) -> float | None:
@@ -178,6 +189,23 @@ class Machine:
         assert self._process is not None
         assert self.node is not None
         await self._loop.spawn(self._process, work(self.node))
+
+    # Pausing
+
+    @property
+    def is_paused(self) -> bool:
+        return self._process is not None and self._process.is_paused
+
+    def pause(self) -> None:
+        """Stop the process until `resume`, as SIGSTOP does."""
+        if self._process is not None and self.is_alive:
+            self._trace.note(self.name, "pause")
+            self._loop.pause(self._process)
+
+    def resume(self) -> None:
+        if self._process is not None and self.is_alive and self.is_paused:
+            self._trace.note(self.name, "resume")
+            self._loop.resume(self._process)
 
     # Ending
 
@@ -208,7 +236,7 @@ class Machine:
         await asyncio.wait([stopping, ended], return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
         if stopping.done() and stopping.exception() is not None and not self.fault_expected:
-            self.failures.append(NodeFailed(f"the node did not shut down cleanly: {stopping.exception()!r}"))
+            self.failures.append(NodeFailed(f"{self.name} did not shut down cleanly: {stopping.exception()!r}"))
         self.kill()
 
     def break_disk(self, fault: DiskFault) -> None:

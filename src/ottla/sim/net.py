@@ -2,9 +2,10 @@
 
 `SimNetwork` connects hosts; `host(name)` is the `Network` of a node on that host. Hosts are addressed by name. The faults:
 
-- bytes are delayed, and a sent part arrives in pieces (`Weather`);
+- bytes are delayed, and a sent part arrives in pieces (`Weather`); a lost packet arrives late, because it is sent again;
 - connections are cut at random: both ends get a reset, and bytes in transit are lost;
-- `part(a, b)` partitions two hosts until `heal`: nothing is lost, but nothing arrives, and connecting times out;
+- `part(a, b)` partitions two hosts until `heal`: nothing is lost, but nothing arrives, and connecting times out. `part_one_way`
+  does so in one direction;
 - `cut(a, b)` resets all connections between two hosts;
 - `crash(name)` ends all streams and listeners of a host. Its own code gets no event, like a dead process. The other ends get a
   reset or, if the whole machine is gone (`silently`), no event either.
@@ -39,6 +40,9 @@ class Weather:
     """How likely a part is to arrive in several pieces."""
     cut_chance: float = 0.0
     """How likely a connection is to be cut before any one piece arrives."""
+    loss_chance: float = 0.0
+    """How likely a piece is to be lost and sent again."""
+    resend_s_max: float = 0.6
     window_bytes: int = 65_536
     connect_timeout_s: float = 10.0
 
@@ -57,6 +61,8 @@ class SimNetwork:
         self._streams: dict[int, SimStream] = {}  # by identity, in order of creation
         self._parted: dict[tuple[str, str], None] = {}
         self._next_port: Counter[str] = Counter()
+        self._down: dict[str, list[SimStream]] = {}
+        """Hosts without power → the streams that their peers have sent bytes to since."""
 
     def host(self, name: str) -> SimHost:
         """The network as seen from host `name`."""
@@ -66,17 +72,23 @@ class SimNetwork:
 
     def part(self, one: str, other: str) -> None:
         """Partition two hosts until `heal`."""
-        self._parted[_pair(one, other)] = None
+        self._parted[one, other] = self._parted[other, one] = None
         self.counts["partitions"] += 1
+
+    def part_one_way(self, source: str, target: str) -> None:
+        """Hold back everything that `source` sends to `target`, until `heal`."""
+        self._parted[source, target] = None
+        self.counts["one-way partitions"] += 1
 
     def heal(self, one: str | None = None, other: str | None = None) -> None:
         """Let two hosts reach each other again; without names, all of them."""
         if one is None or other is None:
             self._parted.clear()
         else:
-            self._parted.pop(_pair(one, other), None)
+            self._parted.pop((one, other), None)
+            self._parted.pop((other, one), None)
         for stream in list(self._streams.values()):
-            if not self.is_parted(stream.local[0], stream.peer[0]):
+            if not self.blocks(stream.peer[0], stream.local[0]):
                 stream.partition_ended()
 
     def cut(self, one: str, other: str) -> None:
@@ -89,23 +101,50 @@ class SimNetwork:
     def crash(self, name: str, silently: bool = False) -> None:
         """End all streams and listeners of host `name`. A restarted process can use the host at once."""
         self.counts["crashes"] += 1
+        if silently:
+            self._down.setdefault(name, [])
         for address, listener in list(self._listeners.items()):
             if address[0] == name:
                 listener.close()
         for stream in list(self._streams.values()):
             if stream.local[0] == name and not stream.is_over:
-                stream.vanish()
+                stream.vanish(is_lost=silently)
                 self.forget(stream)
                 if not silently:
                     stream.put_on_the_way(None, reset_error())
 
+    def boot(self, name: str) -> None:
+        """A host has power again: it knows nothing of its connections, and resets those on which it gets bytes.
+
+        Peers send unacknowledged bytes again. A peer that waits for an answer sends nothing, and hears nothing.
+        """
+        for stream in self._down.pop(name, ()):
+            stream.put_on_the_way(None, reset_error())
+
+    def lost(self, stream: SimStream) -> None:
+        """Bytes have arrived for a stream whose host has lost its power since."""
+        waiting = self._down.get(stream.local[0])
+        if waiting is None:
+            stream.put_on_the_way(None, reset_error())
+        elif stream not in waiting:
+            waiting.append(stream)
+
     def is_parted(self, one: str, other: str) -> bool:
-        return _pair(one, other) in self._parted
+        """Whether two hosts cannot connect."""
+        return (one, other) in self._parted or (other, one) in self._parted
+
+    def blocks(self, source: str, target: str) -> bool:
+        """Whether what `source` sends to `target` is held back."""
+        return (source, target) in self._parted
 
     # Random behaviour
 
     def delay_s(self) -> float:
-        return self.random.uniform(self.weather.delay_s_min, self.weather.delay_s_max)
+        delay_s = self.random.uniform(self.weather.delay_s_min, self.weather.delay_s_max)
+        if self.weather.loss_chance > 0 and self.random.random() < self.weather.loss_chance:
+            self.counts["losses"] += 1
+            delay_s += self.random.uniform(0.1, 1.0) * self.weather.resend_s_max
+        return delay_s
 
     def strikes(self) -> bool:
         return self.weather.cut_chance > 0 and self.random.random() < self.weather.cut_chance
@@ -238,7 +277,3 @@ class SimListener:
             stream.owner = self._accept(stream)
             if stream.owner is None:
                 stream.close()
-
-
-def _pair(one: str, other: str) -> tuple[str, str]:
-    return (one, other) if one <= other else (other, one)

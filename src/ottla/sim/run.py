@@ -7,6 +7,7 @@ The seed decides everything: topics and their settings, clients, faults of the n
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -43,12 +44,13 @@ TIME_LIMIT_S = 900.0
 
 
 class RunFailed(AssertionError):
-    """A run has failed. `trace` lists the events that led to it."""
+    """A run has failed. `trace` lists the events that led to it, `timeline` what happened to the nodes of a cluster."""
 
-    def __init__(self, seed: int, cause: BaseException, trace: list[str]) -> None:
-        super().__init__(
-            f"seed {seed}: {type(cause).__name__}: {cause}\nreplay it with: python -m ottla.sim --seed {seed} --trace"
-        )
+    def __init__(
+        self, seed: int, cause: BaseException, trace: list[str], options: str = "", timeline: Sequence[str] = ()
+    ) -> None:
+        replay = f"replay it with: python -m ottla.sim {options}--seed {seed} --trace"
+        super().__init__("\n".join([f"seed {seed}: {type(cause).__name__}: {cause}", replay, *timeline]))
         self.seed = seed
         self.trace = trace
 
@@ -100,7 +102,7 @@ class _Run:
                 *self._groups.all,
             ]
         )
-        self.stage = Stage(seed, self._network, trace, checkers, self.machine.name, self.plan.version.first)
+        self.stage = Stage(seed, self._network, trace, checkers, (self.machine.name,), self.plan.version.first)
         self.admin = Admin(
             self.stage, self.plan.admin_pause_s_max, self.plan.scene != "logs", raises_version=self.plan.version.is_raised
         )
@@ -125,7 +127,7 @@ class _Run:
         await self._first_failure_or(asyncio.gather(*tasks), tasks)
         await self.auditor.audit([*self.admin.topics, *self.admin.temporary])
         await self.auditor.ask_topics()
-        await self._close()
+        await close_groups(self._cast, self.auditor, self.admin)
         await self.machine.stop()
         if self.machine.failures:
             raise self.machine.failures[0]
@@ -142,22 +144,6 @@ class _Run:
                 raise self.machine.failures[0]
         work.result()
 
-    async def _close(self) -> None:
-        """Check the final state of groups and transactions."""
-        if self._cast.apps():
-            await self.auditor.audit_transactions(self.admin.places())
-        groups: dict[str, GroupClient] = {}
-        for client in self._cast.clients:
-            if isinstance(client, GroupClient):
-                groups.setdefault(client.group, client)
-        for client in groups.values():
-            places = client.inputs if isinstance(client, App) else self.admin.places()
-            found = await client.fetch_offsets_until_answered(places)
-            if isinstance(client, App):
-                self.stage.checkers.app_ended(client.transactional_id, found)
-            elif isinstance(client, Reader):
-                self.stage.checkers.reading_ended(client.group, found)
-
     def _counts(self) -> dict[str, int]:
         counts = {
             "lives": self.machine.lives,
@@ -172,3 +158,21 @@ class _Run:
         counts.update(sorted((self._network.counts + self.machine.disk.counts).items()))
         self._trace.note("run", "end", " ".join(f"{name}={count}" for name, count in counts.items()))
         return counts
+
+
+async def close_groups(cast: Cast, auditor: Auditor, admin: Admin) -> None:
+    """Check the final state of groups and transactions."""
+    checkers = auditor.stage.checkers
+    if cast.apps():
+        await auditor.audit_transactions(admin.places())
+    groups: dict[str, GroupClient] = {}
+    for client in cast.clients:
+        if isinstance(client, GroupClient):
+            groups.setdefault(client.group, client)
+    for client in groups.values():
+        places = client.inputs if isinstance(client, App) else admin.places()
+        found = await client.fetch_offsets_until_answered(places)
+        if isinstance(client, App):
+            checkers.app_ended(client.transactional_id, found)
+        elif isinstance(client, Reader):
+            checkers.reading_ended(client.group, found)

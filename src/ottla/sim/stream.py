@@ -15,6 +15,7 @@ from contextvars import Context, copy_context
 from typing import TYPE_CHECKING
 
 from ottla.env.net import Sendable, StreamOwner
+from ottla.sim.loop import VirtualLoop
 
 if TYPE_CHECKING:
     from ottla.sim.net import SimNetwork
@@ -34,7 +35,9 @@ class SimStream:
         self, network: SimNetwork, local: tuple[str, int], peer: tuple[str, int], context: Context | None = None
     ) -> None:
         self._network = network
-        self._loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop), "the simulated network needs virtual time"
+        self._loop = loop
         self._context = context if context is not None else copy_context()
         self._queue: deque[Sendable] = deque()
         self._had_queue = False
@@ -46,6 +49,7 @@ class SimStream:
         self._is_reading = False
         self._is_closing = False
         self.is_over = False
+        self._is_lost = False
         self.owner: StreamOwner | None = None
         self.other: SimStream
         self.local = local
@@ -87,16 +91,16 @@ class SimStream:
             self._under_way_bytes += len(view)
             for piece in self._network.pieces(view):
                 if self._network.strikes():
-                    self._loop.call_at(self._arrival_s(), self._cut, context=self._context)
+                    self._loop.call_at_true(self._arrival_s(), self._cut, context=self._context)
                 self.put_on_the_way(memoryview(bytes(piece)), None)
 
     def put_on_the_way(self, piece: memoryview | None, error: OSError | None) -> None:
         """Schedule the arrival of bytes, or of the stream's end (None), at the other side."""
-        self._loop.call_at(self._arrival_s(), self.other.arrive, piece, error, context=self.other._context)
+        self._loop.call_at_true(self._arrival_s(), self.other.arrive, piece, error, context=self.other._context)
 
     def _arrival_s(self) -> float:
         # Never two at the same time: the loop does not order timers with equal times.
-        self._last_arrival_s = max(self._last_arrival_s + 1e-9, self._loop.time() + self._network.delay_s())
+        self._last_arrival_s = max(self._last_arrival_s + 1e-9, self._loop.true_time() + self._network.delay_s())
         return self._last_arrival_s
 
     def _room_again(self, count: int) -> None:
@@ -125,9 +129,11 @@ class SimStream:
 
     def arrive(self, piece: memoryview | None, error: OSError | None) -> None:
         """Bytes or the end arrive. While the two hosts are partitioned they are held back."""
-        if self._held or self._network.is_parted(self.local[0], self.peer[0]):
+        if self._held or self._network.blocks(self.peer[0], self.local[0]):
             self._held.append((piece, error))
             return
+        if self._is_lost:
+            self._network.lost(self)
         if self.is_over or self._end is not None:
             return
         if piece is not None:
@@ -198,9 +204,10 @@ class SimStream:
         if not self.is_over:
             self._finish(reset_error())
 
-    def vanish(self) -> None:
-        """The process of this end is gone: end without a call to its owner."""
+    def vanish(self, is_lost: bool = False) -> None:
+        """The process of this end is gone: end without a call to its owner. `is_lost`: its host has lost its power."""
         self.is_over = True
+        self._is_lost = is_lost
         self._queue.clear()
         self.unsent_bytes = 0
         self._inbox.clear()

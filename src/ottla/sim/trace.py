@@ -5,20 +5,21 @@ same hash over all lines are the same. So a line must hold nothing that differs 
 wall clock.
 """
 
-import asyncio
 import hashlib
+
+from ottla.sim.loop import VirtualLoop
 
 
 class Trace:
     """The events of one run."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
         self._hash = hashlib.sha256()
         self.lines: list[str] = []
 
     def note(self, who: str, what: str, detail: str = "") -> None:
-        line = f"{self._loop.time():>12.6f}  {who:<8} {what:<12} {detail}".rstrip()
+        line = f"{self._loop.true_time():>12.6f}  {who:<8} {what:<12} {detail}".rstrip()
         self.lines.append(line)
         self._hash.update(line.encode())
         self._hash.update(b"\n")

@@ -36,6 +36,6 @@ def on_stage(body: Callable[[Stage, Recording], None]) -> None:
     async def run() -> None:
         checker = Recording()
         checkers: Any = [checker]
-        body(Stage(1, SimNetwork(), Trace(loop), Checkers(checkers), "node"), checker)
+        body(Stage(1, SimNetwork(), Trace(loop), Checkers(checkers), ("node",)), checker)
 
     loop.run(run())

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from random import Random
 
 import pytest
@@ -275,3 +276,99 @@ def test_a_busy_loop_does_not_stop_a_timer_that_rounds_to_now() -> None:
 
     fired = asyncio.Event()
     VirtualLoop().run(play())
+
+
+def test_a_paused_process_does_nothing_until_it_is_resumed() -> None:
+    loop = VirtualLoop()
+    seen: list[tuple[int, float]] = []
+    process = Process("p")
+
+    async def ticks() -> None:
+        for number in range(6):
+            seen.append((number, loop.time()))
+            await asyncio.sleep(1)
+
+    async def work() -> None:
+        task = loop.spawn(process, ticks())
+        await asyncio.sleep(2.5)
+        loop.pause(process)
+        loop.pause(process)
+        await asyncio.sleep(10)
+        loop.resume(process)
+        await task
+
+    loop.run(work())
+    assert seen == [(0, 0), (1, 1), (2, 2), (3, 12.5), (4, 13.5), (5, 14.5)]
+
+
+def test_what_others_schedule_for_a_paused_process_waits_in_order() -> None:
+    loop = VirtualLoop()
+    seen: list[str] = []
+    process = Process("p")
+
+    async def work() -> None:
+        await loop.spawn(process, keep_context())
+        loop.pause(process)
+        loop.call_later(2, seen.append, "second", context=inside[0])
+        loop.call_later(1, seen.append, "first", context=inside[0])
+        loop.call_later(9, seen.append, "last", context=inside[0])
+        loop.call_soon(seen.append, "at once", context=inside[0])
+        cancelled = loop.call_later(1, seen.append, "never", context=inside[0])
+        await asyncio.sleep(5)
+        cancelled.cancel()
+        assert seen == []
+        loop.resume(process)
+        await asyncio.sleep(1)
+        assert seen == ["at once", "first", "second"]
+        await asyncio.sleep(4)
+        assert seen[3:] == ["last"]
+
+    inside: list[Context] = []
+
+    async def keep_context() -> None:
+        inside.append(copy_context())
+
+    loop.run(work())
+
+
+def test_a_paused_process_can_be_killed_and_a_run_can_end_with_one() -> None:
+    loop = VirtualLoop()
+    seen: list[float] = []
+
+    async def ticks() -> None:
+        while True:
+            seen.append(loop.time())
+            await asyncio.sleep(1)
+
+    async def work() -> None:
+        killed, paused = Process("killed"), Process("paused")
+        for process in (killed, paused):
+            loop.spawn(process, ticks())
+        await asyncio.sleep(0.5)
+        loop.pause(killed)
+        loop.pause(paused)
+        loop.kill(killed)
+        loop.resume(killed)
+        await asyncio.sleep(5)
+
+    loop.run(work(), close_dead=True)
+    assert seen == [0, 0]
+
+
+def test_the_clock_of_a_process_may_be_fast_or_slow() -> None:
+    loop = VirtualLoop()
+
+    async def wait() -> tuple[float, float]:
+        begun_s, timer = loop.time(), loop.call_later(1, lambda: None)
+        assert timer.when() == begun_s + 1
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(2):
+                await asyncio.Event().wait()
+        return loop.time() - begun_s, loop.true_time()
+
+    async def work() -> None:
+        assert await loop.spawn(Process("fast", 2.0), wait()) == (pytest.approx(2), pytest.approx(1))
+        assert await loop.spawn(Process("slow", 0.5), wait()) == (pytest.approx(2), pytest.approx(5))
+        assert loop.time() == loop.true_time() == pytest.approx(5)
+
+    loop.run(work())

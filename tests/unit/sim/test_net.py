@@ -194,3 +194,55 @@ def test_tls_is_refused() -> None:
             await SimNetwork().host("client").connect("server", 9092, Recorder(), tls=TlsOptions())
 
     VirtualLoop(60).run(check())
+
+
+def test_a_one_way_partition_lets_the_other_direction_pass() -> None:
+    async def work() -> None:
+        network = SimNetwork()
+        server, server_owner, client, client_owner = await pair(network)
+        network.part_one_way("client", "server")
+        client.send([b"held back"])
+        server.send([b"passes"])
+        await asyncio.sleep(5)
+        assert server_owner.data == b""
+        assert client_owner.data == b"passes"
+        for here, there in (("client", "server"), ("server", "client")):
+            with pytest.raises(TimeoutError):
+                await network.host(here).connect(there, 9092, Recorder())
+        network.heal("server", "client")
+        assert await server_owner.until_received(9) == b"held back"
+
+    run(work())
+
+
+def test_a_lost_packet_arrives_late_and_in_order() -> None:
+    async def work() -> None:
+        network = SimNetwork(Random(3), Weather(loss_chance=0.2, resend_s_max=1.0))
+        _, server_owner, client, _ = await pair(network)
+        for number in range(50):
+            client.send([b"%02d" % number])
+        begun_s = asyncio.get_running_loop().time()
+        assert await server_owner.until_received(100) == b"".join(b"%02d" % number for number in range(50))
+        assert network.counts["losses"] > 3
+        assert 0.1 < asyncio.get_running_loop().time() - begun_s < 2
+
+    run(work())
+
+
+@pytest.mark.parametrize("is_sent_before", [True, False])
+def test_a_host_that_lost_its_power_resets_connections_once_it_has_power(is_sent_before: bool) -> None:
+    async def work() -> None:
+        network = SimNetwork()
+        _, _, client, client_owner = await pair(network)
+        network.crash("server", silently=True)
+        if is_sent_before:
+            client.send([b"to nobody"])
+        await asyncio.sleep(5)
+        assert client_owner.events == []
+        network.boot("server")
+        await asyncio.sleep(5)
+        assert bool(client_owner.events) is is_sent_before, "a peer that sends nothing learns nothing"
+        client.send([b"to a host that knows nothing of it"])
+        assert isinstance(await client_owner.until_ended(), ConnectionResetError)
+
+    run(work())

@@ -29,11 +29,12 @@ FORWARDING: Final = "forwarding"
 
 
 class Address(NamedTuple):
-    """Where a controller listens."""
+    """Where a controller listens. With every `epoch` of the quorum it gets new connections: its node may have restarted."""
 
     node_id: int
     host: str
     port: int
+    epoch: int = 0
 
 
 class ControllerLinks:
@@ -46,11 +47,15 @@ class ControllerLinks:
         self._opening: dict[str, asyncio.Lock] = {}
 
     async def ask(self, address: Address, request: Message, timeout_ms: int) -> Any:
-        """The response of the node at `address`. Raises `LinkError`; the connection is closed then."""
+        """The response of the node at `address`. Raises `LinkError`; that closes the connection, and so does cancelling."""
         purpose = PURPOSES.get(request.KEY, FORWARDING)
         async with self._opening.setdefault(purpose, asyncio.Lock()):
             link = await self._link(purpose, address, timeout_ms)
-        return await link.request(request, timeout_ms)
+        try:
+            return await link.request(request, timeout_ms)
+        except asyncio.CancelledError:
+            link.close()  # the next request would wait for this one's answer
+            raise
 
     async def _link(self, purpose: str, address: Address, timeout_ms: int) -> Link:
         known = self._links.get(purpose)

@@ -2,8 +2,9 @@
 
 Asks this node's own controller while it is the active one, else the quorum's leader over the network. A client's request
 travels in an Envelope. While no controller answers (NOT_CONTROLLER, no leader known, a lost connection), the request is sent
-again after a short pause, until its timeout. As in Kafka, a request whose connection was lost may be executed twice: the second
-execution finds what the first one did.
+again after a short pause, until its timeout. It is also sent again when another controller is elected while it waits: a node
+that lost its power answers nothing, and its connections do not end. As in Kafka, a request whose connection was lost may be
+executed twice: the second execution finds what the first one did.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.doors.controller_links import Address, ControllerLinks
+from ottla.broker.doors.own_controller import answer_of
 from ottla.errors import DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode, error_meaning, error_name
-from ottla.link import LinkError, NoCommonVersion
+from ottla.link import LinkEnded, LinkError, NoCommonVersion
 from ottla.wire.apis import APIS
 from ottla.wire.base import Message
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from ottla.broker.request import RequestContext
 
 BACKOFF_MS: Final = 50
+WATCH_S: Final = 0.1
+"""How often a request that waits for its answer looks whether another controller is elected."""
 TIMEOUT_MS: Final = 60_000
 """How long a request without a timeout of its own is tried."""
 
@@ -72,10 +76,10 @@ class RemoteDoor:
             try:
                 if self._own is not None and self._own.is_active:
                     async with asyncio.timeout(left_ms / 1000):
-                        return await self._own.call(request, version)
+                        return await answer_of(self._own, request, version)
                 address = self._leader()
                 if address is not None and not (self._own is not None and address.node_id == self._own.node_id):
-                    response = await self._links.ask(address, outgoing(), left_ms)
+                    response = await self._answer_of(address, outgoing(), left_ms)
                     if getattr(response, "error_code", ErrorCode.NONE) != ErrorCode.NOT_CONTROLLER:
                         return response
                     reason = f"node {address.node_id} is not the active controller"
@@ -95,3 +99,17 @@ class RemoteDoor:
             f"no controller has answered {APIS[request.KEY].name} within {limit_ms} ms ({reason}). It may still take effect: "
             "look before asking again",
         )
+
+    async def _answer_of(self, address: Address, request: Message, timeout_ms: int) -> Any:
+        """The answer of the controller at `address`. Raises `LinkEnded` once another is known to be elected."""
+        asking = asyncio.ensure_future(self._links.ask(address, request, timeout_ms))
+        try:
+            while not (await asyncio.wait({asking}, timeout=WATCH_S))[0]:
+                if self._leader() not in (None, address):
+                    text = f"node {address.node_id} has not answered, and another controller is elected since"
+                    raise LinkEnded(f"{address.host}:{address.port}", text)
+            return asking.result()
+        finally:
+            if not asking.done():
+                asking.cancel()
+                await asyncio.wait({asking})

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ottla.broker.hosts.metadata_log import MetadataBatch, MetadataLog
     from ottla.broker.hosts.quorum_delivery import CommitListener, Delivery, SnapshotListener
     from ottla.broker.hosts.quorum_links import QuorumLinks
+    from ottla.broker.hosts.quorum_peers import QuorumPeers
     from ottla.env import World
     from ottla.raft.replica import Replica
 
@@ -41,13 +42,15 @@ _CHANGES = (fx.AppendControls, fx.AppendFetched, fx.Truncate, fx.StoreSnapshot)
 class QuorumDriver:
     """Carries out what `replica` decides. `begin` comes first, then `start`."""
 
-    def __init__(self, world: World, log: MetadataLog, delivery: Delivery, replica: Replica) -> None:
+    def __init__(self, world: World, log: MetadataLog, delivery: Delivery, replica: Replica, peers: QuorumPeers) -> None:
         self._world = world
+        self._peers = peers
         self._log = log
         self._delivery = delivery
         self._loop = asyncio.get_running_loop()
         self._events: deque[Event] = deque()
         self._is_busy = False
+        self._is_draining = False
         self._is_closed = False
         self._is_started = False
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -97,25 +100,30 @@ class QuorumDriver:
 
     def submit(self, event: Event) -> None:
         """Give the replica an event, now or after the one whose effects are being carried out."""
-        self._events.append(event)
-        self._work()
+        if self._is_closed or self.failure.done():
+            return
+        if self._is_busy:
+            self._events.append(event)
+            return
+        self._is_busy = True
+        try:
+            effects = event(self.now_ms())
+        except Exception as failure:
+            self.fail(failure)
+            return
+        if any(isinstance(effect, _AWAITED) for effect in effects):
+            self._spawn(self._carry_out_awaiting(effects))
+        else:
+            self._carry_out(effects)
 
-    def _work(self) -> None:
-        """Take the events that wait, one after the other, until one has to await something."""
-        while self._events and not (self._is_busy or self._is_closed or self.failure.done()):
-            self._is_busy = True
-            try:
-                effects = self._events.popleft()(self.now_ms())
-                if any(isinstance(effect, _AWAITED) for effect in effects):
-                    self._spawn(self._carry_out_awaiting(effects))
-                    return
-                for effect in effects:
-                    self._do(effect)
-            except Exception as failure:
-                self.fail(failure)
-                return
+    def _carry_out(self, effects: list[fx.Effect]) -> None:
+        try:
+            for effect in effects:
+                self._do(effect)
+        except Exception as failure:
+            self.fail(failure)
+        else:
             self._done(effects)
-        self._set_timer()
 
     async def _carry_out_awaiting(self, effects: list[fx.Effect]) -> None:
         try:
@@ -126,14 +134,20 @@ class QuorumDriver:
                     self._do(effect)
         except Exception as failure:
             self.fail(failure)
-            return
-        self._done(effects)
-        self._work()
+        else:
+            self._done(effects)
 
     def _done(self, effects: list[fx.Effect]) -> None:
         self._is_busy = False
         if any(isinstance(effect, _CHANGES) for effect in effects):
-            self._events.appendleft(self.replica.log_changed)  # before all others: they look at the log
+            self.submit(self.replica.log_changed)
+        if self._is_draining:
+            return  # called from the loop below, which goes on: one call per event would be too deep for a long queue
+        self._is_draining = True
+        while self._events and not self._is_busy:
+            self.submit(self._events.popleft())
+        self._is_draining = False
+        self._set_timer()
 
     # -- effects
 
@@ -227,9 +241,11 @@ class QuorumDriver:
             self.submit(lambda now_ms: self.replica.unspoken(destination.id, correlation, now_ms))
         except (OttlaError, OSError) as failure:
             logger.debug("node %d at %s:%d: %s", *destination, failure)
+            self._peers.failed(destination, failure)
             self.submit(lambda now_ms: self.replica.failed(destination.id, correlation, now_ms))
         else:
             _log_refusal(response)
+            self._peers.answered(destination, response)
             self.submit(lambda now_ms: self.replica.received(destination.id, correlation, response, now_ms))
 
     def _link(self) -> QuorumLinks:
@@ -244,9 +260,8 @@ class QuorumDriver:
 
     def _set_timer(self) -> None:
         deadline_ms = self.replica.deadline_ms
-        # Not while an event waits for the disk: a deadline that has passed would fire again and again until it is done.
-        if not self._is_started or self._is_busy or deadline_ms >= NEVER_MS or self._is_closed:
-            return
+        if not self._is_started or deadline_ms >= NEVER_MS or self._is_closed or self._is_busy:
+            return  # busy: the end of the step sets it, and a tick now would only wait, and set the timer again at once
         due_s = deadline_ms / 1000 + 0.0005
         if self._timer is not None:
             if self._timer.when() <= due_s and not self._timer.cancelled():
@@ -256,7 +271,9 @@ class QuorumDriver:
 
     def _tick(self) -> None:
         self._timer = None
-        self.submit(self.replica.tick)
+        if not self._is_busy:
+            self.submit(self.replica.tick)
+            self._set_timer()
 
     def _start_sync(self) -> None:
         if self._syncing is None:

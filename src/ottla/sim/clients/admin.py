@@ -15,16 +15,24 @@ from ottla.client.admin.results import Results
 from ottla.client.admin.topics import NewTopic
 from ottla.errors import KafkaError, UnreachableError
 from ottla.errors.codes import ErrorCode, error_name
-from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
+from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition, Uuid
 from ottla.metadata.features import SUPPORTED_FEATURES, TRANSACTION_VERSION
 from ottla.sim.checkers.checker import Place, TopicPlan, Violation
 from ottla.sim.clients.client import BACKOFF_S_MAX, Client, Stage
 from ottla.sim.clients.settings import CLIENT_SETTINGS
-from ottla.sim.machine import DIRECTORIES, PORT
+from ottla.sim.machine import DIRECTORIES
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 NODE_ID = 1
 RETRIED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION)
+RETRIED_IN_CLUSTERS = (
+    *RETRIED,
+    ErrorCode.INVALID_REPLICATION_FACTOR,  # too few brokers are unfenced
+    ErrorCode.BROKER_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # a broker that is behind does not know the topic yet
+    ErrorCode.LEADER_NOT_AVAILABLE,
+)
+PATIENCE_S = 60.0
 Call = Callable[[RealAdmin], Awaitable[Results[Any, Any]]]
 TEMPORARY_TOPICS = ("passing0", "passing1", "passing2")
 """Names of temporary topics, which are created and deleted several times."""
@@ -42,6 +50,7 @@ class Admin(Client):
         self.temporary: list[TopicPlan] = []
         self.on_made: Callable[[TopicPlan], None] | None = None
         """Called with every temporary topic that was created."""
+        self._deleted: dict[Uuid, None] = {}
         self._pause_s_max = pause_s_max
         self._client: RealAdmin | None = None
 
@@ -52,9 +61,13 @@ class Admin(Client):
             self._delete_temporary,
             self._grow,
             self._configure,
-            self._move,
         ]
-        steps.append(self._move if self._has_coordinators else self._delete_records)
+        if not self.stage.is_cluster:
+            steps.append(self._move)
+        if not self._has_coordinators:
+            steps.append(self._delete_records)
+        elif not self.stage.is_cluster:
+            steps.append(self._move)
         if self._raises_version:
             steps += [self._raise_version] * 3
         await self.pause(self._pause_s_max)
@@ -72,10 +85,17 @@ class Admin(Client):
 
     async def make(self, name: str, partitions: int, configs: dict[str, str]) -> TopicPlan:
         """Create a topic, with retries."""
-        topics = [NewTopic(name, partitions, 1, configs=configs)]
+        topics = [NewTopic(name, partitions, self.stage.replication_factor, configs=configs)]
         await self._settle("create_topics", lambda admin: admin.create_topics(topics), ErrorCode.TOPIC_ALREADY_EXISTS)
         question = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
-        found = (await self.ask_until_answered(question)).topics[0]
+        begun_s = self.stage.now_s()
+        while (found := (await self.ask_until_answered(question)).topics[0]).error_code or found.topic_id in self._deleted:
+            # In a cluster: a node that is behind does not know the topic yet, or still knows the last one of this name.
+            is_behind = found.error_code in (ErrorCode.NONE, *RETRIED_IN_CLUSTERS) and self.stage.is_cluster
+            if not is_behind or self.stage.now_s() - begun_s > PATIENCE_S:
+                break
+            self.hang_up()  # ask another node
+            await self.pause(BACKOFF_S_MAX)
         if found.error_code:
             raise Violation(f"topic {name} was made, and then the node said {error_name(found.error_code)} of it")
         topic = TopicPlan(name, found.topic_id, partitions, dict(configs))
@@ -100,6 +120,7 @@ class Admin(Client):
         topic.is_leaving = True
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         await self._settle("delete_topics", lambda admin: admin.delete_topics([topic.name]), unknown)
+        self._deleted[topic.topic_id] = None
         self.note("deleted", topic.name)
         self.stage.checkers.topic_deleted(topic)
 
@@ -157,7 +178,13 @@ class Admin(Client):
         level = SUPPORTED_FEATURES[TRANSACTION_VERSION][1]
         if self.stage.transaction_version == level:
             return
-        await self._settle("update_features", lambda admin: admin.update_features({TRANSACTION_VERSION: level}))
+        if self.stage.is_cluster:  # refused as long as a broker or controller has not registered
+            error = await self._try(lambda admin: admin.update_features({TRANSACTION_VERSION: level}))
+            if error is not None:
+                self.note("refused", f"update_features {error_name(error.code)}")
+                return
+        else:
+            await self._settle("update_features", lambda admin: admin.update_features({TRANSACTION_VERSION: level}))
         self.note("raised", f"{TRANSACTION_VERSION} {level}")
         self.stage.transaction_version = level
 
@@ -171,7 +198,7 @@ class Admin(Client):
         """Make a call about one item. Returns its error."""
         if self._client is None:
             self._client = RealAdmin(
-                f"{self.stage.host}:{PORT}",
+                self.stage.bootstrap_servers,
                 world=self.world(),
                 client_id=self.name,
                 default_api_timeout_ms=4_000,
@@ -183,8 +210,11 @@ class Admin(Client):
             return error
 
     async def _settle(self, what: str, call: Call, done_already: ErrorCode | None = None) -> None:
-        """Retry until the change is made. After a lost connection, and from the second call on, `done_already` means that."""
-        attempts = 0
+        """Retry until the change is made. After a lost connection, and from the second call on, `done_already` means that.
+
+        In a cluster it does so at once: a broker may have asked the controller twice.
+        """
+        attempts = 1 if self.stage.is_cluster else 0
         while True:
             connection = self.connection
             error = await self._try(call)
@@ -192,6 +222,10 @@ class Admin(Client):
             if error is None or (attempts > 1 and error.code == done_already):
                 return
             self.note("refused", f"{what} {error_name(error.code)}")
-            if error.code not in RETRIED and not isinstance(error, UnreachableError) and not self.stage.is_disk_broken:
+            if (
+                error.code not in (RETRIED_IN_CLUSTERS if self.stage.is_cluster else RETRIED)
+                and not isinstance(error, UnreachableError)
+                and not self.stage.is_disk_broken
+            ):
                 raise Violation(f"{what} failed, and nothing explains it: {error}")
             await self.pause(BACKOFF_S_MAX)

@@ -28,7 +28,6 @@ from ottla.sim.clients.consumer import FetchObserver, open_consumer, report_seen
 from ottla.sim.clients.group_client import GroupClient
 from ottla.sim.clients.settings import CLIENT_SETTINGS
 from ottla.sim.coordination import AppPlan
-from ottla.sim.machine import PORT
 
 T = TypeVar("T")
 
@@ -97,7 +96,7 @@ class App(GroupClient):
 
     def _open_producer(self) -> tuple[Producer[bytes, bytes], AppObserver]:
         producer: Producer[bytes, bytes] = Producer(
-            f"{self.stage.host}:{PORT}",
+            self.stage.bootstrap_servers,
             world=self.world(),
             client_id=self.name,
             transactional_id=self.transactional_id,

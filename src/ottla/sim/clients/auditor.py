@@ -14,7 +14,7 @@ from ottla.wire.messages.describe_quorum import (
     DescribeQuorumRequestPartitionData,
     DescribeQuorumRequestTopicData,
 )
-from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 TOPIC_RESOURCE = 2
 DYNAMIC_TOPIC_CONFIG = 1
@@ -39,14 +39,14 @@ class Auditor(Client):
     async def _read(self, place: Place) -> Audit:
         records: list[SeenRecord] = []
         markers: list[int] = []
+        await self._find_leader(place)
         start, position, end = -1, await self._earliest(place), None
         refusals = 0
         while refusals < REFUSALS_MAX:
             part = await self._fetch(place, position)
             if part.error_code:
                 refusals += 1
-                self.note("refused", f"{place} {error_name(part.error_code)}")
-                await self.pause(BACKOFF_S_MAX)
+                await self._refused(place, part.error_code)
                 if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     records, markers, start, position = [], [], -1, await self._earliest(place)
             else:
@@ -64,14 +64,31 @@ class Auditor(Client):
                     return Audit(place, start, end, records, tuple(markers))
         raise Violation(f"{place} cannot be read: {error_name(part.error_code)} again and again at offset {position}")
 
+    async def _refused(self, place: Place, code: int) -> None:
+        self.note("refused", f"{place} {error_name(code)}")
+        await self.pause(BACKOFF_S_MAX)
+        await self._find_leader(place)
+
+    async def _find_leader(self, place: Place) -> None:
+        """In a cluster: send the requests for `place` to its leader from now on."""
+        question = MetadataRequest(topics=[MetadataRequestTopic(name=place.topic.name)], allow_auto_topic_creation=False)
+        while self.stage.is_cluster:
+            self.target = None
+            answer = await self.ask_until_answered(question)
+            leaders = {part.partition_index: part.leader_id for part in answer.topics[0].partitions}
+            hosts = {broker.node_id: broker.host for broker in answer.brokers}
+            self.target = hosts.get(leaders.get(place.number, -1))
+            if self.target is not None:
+                return
+            await self.pause(BACKOFF_S_MAX)
+
     async def _fetch(self, place: Place, offset: int, isolation_level: int = 0) -> Any:
         answer = await self.ask_until_answered(fetch_request(place, offset, isolation_level), FETCH_VERSION)
         return answer.responses[0].partitions[0]
 
     async def _earliest(self, place: Place) -> int:
         while (answer := (await self.ask_until_answered(offset_request(place, EARLIEST))).topics[0].partitions[0]).error_code:
-            self.note("refused", f"{place} {error_name(answer.error_code)}")
-            await self.pause(BACKOFF_S_MAX)
+            await self._refused(place, answer.error_code)
         offset: int = answer.offset
         return offset
 
@@ -79,6 +96,7 @@ class Auditor(Client):
         """Wait until all records are stable, and report to the checkers what a read_committed consumer gets."""
         begun_s = self.stage.now_s()
         for place in places:
+            await self._find_leader(place)
             while True:
                 stable, end = await self._end(place, 1), await self._end(place, 0)
                 self.stage.checkers.stability_answered(place, stable, end, self.stage.now_s() - begun_s)
@@ -90,8 +108,7 @@ class Auditor(Client):
                 part = await self._fetch(place, position, isolation_level=1)
                 found, next_offset, _ = records_from(part.records, position, part.aborted_transactions)
                 if part.error_code or next_offset == position:
-                    self.note("refused", f"{place} {error_name(part.error_code)}")
-                    await self.pause(BACKOFF_S_MAX)
+                    await self._refused(place, part.error_code)
                 records += found
                 position = next_offset
             self.note("committed", f"{place} {len(records)} of {end}")
@@ -100,13 +117,13 @@ class Auditor(Client):
     async def _end(self, place: Place, isolation_level: int) -> int:
         request = offset_request(place, LATEST, isolation_level)
         while (answer := (await self.ask_until_answered(request)).topics[0].partitions[0]).error_code:
-            self.note("refused", f"{place} {error_name(answer.error_code)}")
-            await self.pause(BACKOFF_S_MAX)
+            await self._refused(place, answer.error_code)
         offset: int = answer.offset
         return offset
 
     async def ask_topics(self) -> None:
-        """Report all topics to the checkers. No topic may be changed at the same time."""
+        """Report all topics to the checkers. No topic may be changed at the same time, and all nodes must know all changes."""
+        self.target = None
         answer = await self.ask_until_answered(MetadataRequest(topics=None, allow_auto_topic_creation=False))
         found = {topic.name: (topic.topic_id, len(topic.partitions)) for topic in answer.topics if not topic.is_internal}
         self.note("topics", " ".join(f"{name}:{count}" for name, (_, count) in sorted(found.items())))

@@ -61,7 +61,7 @@ class Cleaner(GroupClient):
         for topic, index in chosen:
             wanted = topics.setdefault(topic.name, OffsetDeleteRequestTopic(name=topic.name))
             wanted.partitions.append(OffsetDeleteRequestPartition(partition_index=index))
-        link, sent_s = await self.link(), self.stage.now_s()
+        link, sent_s = await self.coordinator(), self.stage.now_s()
         deletions = {place: Deletion(self.group, place, sent_s) for place in chosen}
         for deletion in deletions.values():
             self.stage.checkers.deletion_sent(deletion)
@@ -72,7 +72,7 @@ class Cleaner(GroupClient):
             self._settle(deletion, answer.error_code or parts[place.topic.name, place.number])
 
     async def _delete_group(self) -> None:
-        link, deletion = await self.link(), Deletion(self.group, None, self.stage.now_s())
+        link, deletion = await self.coordinator(), Deletion(self.group, None, self.stage.now_s())
         self.stage.checkers.deletion_sent(deletion)
         self.note("delete", self.group)
         answer = await link.request(DeleteGroupsRequest(groups_names=[self.group]), version=2)

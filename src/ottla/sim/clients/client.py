@@ -35,8 +35,8 @@ class Stage:
     network: SimNetwork
     trace: Trace
     checkers: Checkers
-    host: str
-    """The host of the node."""
+    hosts: tuple[str, ...]
+    """The hosts of the nodes."""
     transaction_version: int = 2
     """The cluster's transaction.version, as clients know it."""
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -52,6 +52,18 @@ class Stage:
     """Groups whose members pause."""
     numbers: Iterator[int] = field(default_factory=count)
     """Numbers that are unique in the run, such as committed offsets."""
+
+    replication_factor: int = 1
+    """How many replicas the topics of clients get."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(f"{host}:{PORT}" for host in self.hosts)
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether there are several nodes: each leads some partitions, and may know less of the cluster than another."""
+        return len(self.hosts) > 1
 
     def now_s(self) -> float:
         return asyncio.get_running_loop().time()
@@ -75,6 +87,8 @@ class Client:
         self._hosts: list[GatedHost] = []
         self._worlds = 0
         self._link: Link | None = None
+        self.target: str | None = None
+        """The host of the node that requests must go to; None: any."""
         self._options = LinkOptions(
             client_id=name, connect_timeout_ms=2_000, request_timeout_ms=REQUEST_TIMEOUT_MS, in_flight_max=8
         )
@@ -98,19 +112,29 @@ class Client:
         self._hosts.clear()
 
     async def link(self) -> Link:
-        """The current connection. If there is none, connects and retries until it succeeds."""
-        while self._link is None or self._link.is_over:
+        """The current connection. If there is none, connects and retries until it succeeds.
+
+        With a `target`, raises `LinkError` if it cannot be reached; then any node is right again.
+        """
+        while (link := self._link) is None or link.is_over or self.target not in (None, link.host):
             if not self.passes_gate:
                 await self.stage.gate.wait()
+            if link is not None and not link.is_over:
+                link.close()
+            hosts = self.stage.hosts
+            host = self.target or (self.random.choice(hosts) if len(hosts) > 1 else hosts[0])
             try:
-                self._link = await Link.connect(self.stage.network.host(self.name), self.stage.host, PORT, self._options)
+                self._link = await Link.connect(self.stage.network.host(self.name), host, PORT, self._options)
             except LinkError:
+                if self.target is not None:
+                    self.target = None
+                    raise
                 await self.pause(BACKOFF_S_MAX)
             else:
                 self.connections += 1
                 if not self.passes_gate and not self.stage.gate.is_set():
                     self.hang_up()
-        return self._link
+        return link
 
     async def ask(self, message: Message, version: int | None = None) -> Any:
         """Send one request and await its answer. Raises `LinkError`."""

@@ -19,7 +19,6 @@ from ottla.sim.checkers.checker import Place, SeenRecord, Watermarks
 from ottla.sim.clients.client import Client, Stage
 from ottla.sim.clients.observer import ClientObserver
 from ottla.sim.clients.settings import CLIENT_SETTINGS
-from ottla.sim.machine import PORT
 from ottla.wire.messages.fetch import FetchResponse
 from ottla.wire.messages.list_offsets import ListOffsetsResponse
 from ottla.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
@@ -88,7 +87,7 @@ class Consumer(Client):
 def open_consumer(client: Client, **settings: Any) -> RealConsumer[bytes, bytes]:
     """A consumer in a process of its own."""
     return RealConsumer(
-        f"{client.stage.host}:{PORT}",
+        client.stage.bootstrap_servers,
         world=client.world(),
         client_id=client.name,
         max_partition_fetch_bytes=PARTITION_BYTES_MAX,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.ids import Uuid
+from ottla.link import Link
 from ottla.sim.checkers.checker import Commit, Place, Violation
 from ottla.sim.clients.client import BACKOFF_S_MAX, Client, LinkError, Stage
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -50,6 +51,7 @@ class GroupClient(Client):
             request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
             found = (await self.ask(request, 4)).coordinators[0]
             if found.error_code == ErrorCode.NONE:
+                self.target = found.host if self.stage.is_cluster else None
                 return
             self.explain("FindCoordinator", found.error_code)
             await self.pause(BACKOFF_S_MAX)
@@ -59,7 +61,7 @@ class GroupClient(Client):
         is_found = False
         while not self.stage.is_ending:
             try:
-                if not is_found:
+                if not is_found or (self.stage.is_cluster and self.target is None):
                     await self.find_coordinator(GROUP, self.group)
                     is_found = True
                 if self.group not in self.stage.resting:
@@ -80,6 +82,8 @@ class GroupClient(Client):
     def explain(self, what: str, code: int, *expected: int) -> None:
         """Note an error in the trace. One that is neither temporary nor expected is a violation."""
         self.note("refused", f"{what} {error_name(code)}")
+        if code in UNAVAILABLE:
+            self.target = None  # another node may be the coordinator
         if code not in UNAVAILABLE and code not in expected and not self.stage.is_disk_broken:
             raise Violation(f"{self.name}: {what} was answered with {error_name(code)}, which nothing explains")
 
@@ -88,13 +92,19 @@ class GroupClient(Client):
         if self.stage.now_s() - begun_s > PATIENCE_S:
             raise Violation(f"{self.name}: {what} has been refused or not answered for {PATIENCE_S:g} s")
 
+    async def coordinator(self) -> Link:
+        """A connection to the coordinator of the group, if the last one found still is. Raises `LinkError`."""
+        if self.stage.is_cluster and self.target is None:
+            await self.find_coordinator(GROUP, self.group)
+        return await self.link()
+
     # Offsets
 
     async def commit(
         self, protocol: str, places: list[Place], *, member: str = "", instance: str | None = None, epoch: int = -1
     ) -> dict[Place, int]:
         """Commit a unique offset for each of `places`. Returns the error codes."""
-        link = await self.link()
+        link = await self.coordinator()
         offsets = {place: next(self.stage.numbers) for place in places}
         made = Commit(self.group, protocol, member, instance, epoch, offsets, self.stage.now_s())
         self.stage.checkers.commit_sent(made)
@@ -110,7 +120,7 @@ class GroupClient(Client):
 
     async def fetch_offsets(self, places: list[Place]) -> dict[Place, int] | None:
         """The stable committed offsets; None if the coordinator refuses for now."""
-        link, requested_s = await self.link(), self.stage.now_s()
+        link, requested_s = await self.coordinator(), self.stage.now_s()
         topics: dict[Uuid, OffsetFetchRequestTopics] = {}
         for topic, index in places:
             asked = topics.setdefault(topic.topic_id, OffsetFetchRequestTopics(topic_id=topic.topic_id))

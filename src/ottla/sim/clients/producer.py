@@ -23,7 +23,6 @@ from ottla.sim.checkers.checker import Batch, Place, Violation
 from ottla.sim.clients.client import Client, Stage
 from ottla.sim.clients.observer import ClientObserver
 from ottla.sim.clients.settings import CLIENT_SETTINGS
-from ottla.sim.machine import PORT
 from ottla.wire.messages.init_producer_id import InitProducerIdResponse
 from ottla.wire.messages.produce import ProduceResponse
 
@@ -73,7 +72,7 @@ class Producer(Client):
 
     async def run(self) -> None:
         producer: RealProducer[bytes, bytes] = RealProducer(
-            f"{self.stage.host}:{PORT}",
+            self.stage.bootstrap_servers,
             world=self.world(),
             client_id=self.name,
             acks=self.plan.acks,

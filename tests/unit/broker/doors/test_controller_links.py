@@ -32,7 +32,7 @@ def node() -> FakeNode:
 def scene(work: Callable[[ControllerLinks, FakeNode, FakeNode], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
         first, second = node(), node()
-        links = ControllerLinks(FakeNetwork({FIRST[1:]: first, SECOND[1:]: second}), 1)
+        links = ControllerLinks(FakeNetwork({FIRST[1:3]: first, SECOND[1:3]: second}), 1)
         await work(links, first, second)
         links.close()
 
@@ -45,6 +45,15 @@ def test_each_purpose_has_a_connection_of_its_own() -> None:
         await asyncio.gather(*(links.ask(FIRST, request, 30_000) for request in requests))
         assert first.connections == 3
         assert first.client_ids == {"broker-1-heartbeat", "broker-1-producer-ids", "broker-1-forwarding"}
+
+    scene(work)
+
+
+def test_controller_in_a_new_epoch_gets_new_connections() -> None:
+    async def work(links: ControllerLinks, first: FakeNode, second: FakeNode) -> None:
+        for epoch in (1, 1, 2):
+            await links.ask(FIRST._replace(epoch=epoch), HEARTBEAT, 30_000)
+        assert first.connections == 2
 
     scene(work)
 

@@ -35,7 +35,7 @@ def one_by_one(*answers: object) -> Callable[[Any, int], object]:
 
 
 def door_to(node: FakeNode, leader: Callable[[], Address | None] = lambda: THERE, **options: Any) -> ControllerDoor:
-    return RemoteDoor(ControllerLinks(FakeNetwork({THERE[1:]: node}), 1), leader, **options)
+    return RemoteDoor(ControllerLinks(FakeNetwork({THERE[1:3]: node}), 1), leader, **options)
 
 
 def test_request_is_sent_again_until_a_controller_answers() -> None:
@@ -67,6 +67,17 @@ def test_timeout_ends_the_retries(answer: object) -> None:
             await door_to(node).call(REQUEST, 200)
         assert refused.value.code == ErrorCode.REQUEST_TIMED_OUT
         assert asyncio.get_running_loop().time() - began_s >= 0.19
+
+    asyncio.run(run())
+
+
+def test_request_to_a_silent_controller_is_sent_again_when_another_is_elected() -> None:
+    async def run() -> None:
+        node = FakeNode({AllocateProducerIdsRequest: one_by_one(None, BLOCK)})
+        leaders = [THERE, None, THERE._replace(epoch=1)]
+        door = door_to(node, lambda: leaders.pop(0) if len(leaders) > 1 else leaders[0])
+        assert (await door.call(REQUEST, 60_000)).producer_id_start == 7000
+        assert node.connections == 2
 
     asyncio.run(run())
 

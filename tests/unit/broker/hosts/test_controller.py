@@ -14,7 +14,7 @@ from ottla.metadata.controller.state import ControllerState
 from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import MetadataImage
 from ottla.wire.base import Message
-from ottla.wire.messages.metadata_records import PartitionRecord, TopicRecord
+from ottla.wire.messages.metadata_records import PartitionRecord, RegisterBrokerRecord, TopicRecord
 from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 NAME = "log.retention.ms"
@@ -310,6 +310,26 @@ def test_controller_that_lost_the_lead_refuses_its_callers_and_lives_on() -> Non
         controller.leader_changed(1, 1)  # elected again; what was committed since is in the loader's image
         controller.committed([leader_batch(node)])
         assert controller.is_active
+
+    asyncio.run(run())
+
+
+def test_controller_that_is_about_to_renounce_fences_nobody() -> None:
+    async def run() -> None:
+        node = await opened()
+        controller = node.controller
+        controller.leader_changed(1, 1)
+        controller.committed([leader_batch(node)])
+        registered = RegisterBrokerRecord(broker_id=2, incarnation_id=Uuid(bytes(16)), broker_epoch=7, fenced=False)
+        await_committed = asyncio.ensure_future(controller.write(lambda state, now_ms: Decision(None, [registered])))
+        await asyncio.sleep(0)
+        end_offset = node.quorum.end_offset
+        controller.state.sessions.touch(2, 7, -1_000_000)
+        node.quorum._driver.led_epoch = -1  # as while a higher epoch becomes durable
+        controller._fence_silent_brokers()
+        assert node.quorum.end_offset == end_offset
+        assert not node.quorum.failure.done()
+        await_committed.cancel()
 
     asyncio.run(run())
 

@@ -75,7 +75,8 @@ def _answer(context: RequestContext, request: FindCoordinatorRequest, topic: str
 
 def _find(context: RequestContext, topic: str, key: str) -> Found:
     known = context.services.metadata.topic(topic)
-    assert known is not None, "the topic was created before"
+    if known is None:  # the controller on another node has created it, and this node does not know yet
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the internal topic {topic} is being created: ask again")
     leader = known.partitions[partition_for(key, len(known.partitions))].leader
     endpoint = alive_endpoint(context.services.metadata.image, leader, context.connection.listener)
     if endpoint is None:

@@ -1,12 +1,22 @@
 """FindCoordinator: creates the internal topic on demand, and finds the leader of the key's partition."""
 
+import asyncio
+from types import SimpleNamespace
+
 import pytest
+from tests.support.nodes.images import context_of, image_of
 from tests.support.peers.raw_client import RawClient
 
+from ottla.broker.handlers.cluster import find_coordinator
+from ottla.broker.request import Pending, future_of
+from ottla.broker.solo_settings import solo_settings
+from ottla.config.broker import BrokerConfig
 from ottla.coordinator.placement import partition_for
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ottla.testing import Broker
+from ottla.wire.api_table import ApiKey
+from ottla.wire.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -70,3 +80,28 @@ def test_internal_topic_has_its_partitions_and_can_be_read() -> None:
             )
             (topic,) = client.request(ListOffsetsRequest(replica_id=-1, topics=[asked]), 8).topics
             assert topic.partitions[0].error_code == 0
+
+
+def test_a_topic_that_another_node_has_just_created_is_not_available_yet() -> None:
+    class Door:
+        async def call(self, request: object, timeout_ms: int | None = None) -> CreateTopicsResponse:
+            return CreateTopicsResponse(topics=[CreatableTopicResult(name=OFFSETS_TOPIC)])
+
+    async def run() -> None:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        context = context_of(
+            image_of([], {}),
+            ApiKey.FIND_COORDINATOR,
+            6,
+            door=Door(),
+            settings=SimpleNamespace(current=BrokerConfig.from_settings(solo_settings("localhost", 0, "/data"))),
+            loader=SimpleNamespace(caught_up=lambda: done),
+        )
+        handled = find_coordinator.handle(context, FindCoordinatorRequest(key_type=0, coordinator_keys=["a"]))
+        assert isinstance(handled, Pending)
+        (refused,) = (await future_of(handled)).coordinators
+        assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert "is being created" in refused.error_message
+
+    asyncio.run(run())

@@ -1,0 +1,126 @@
+"""Turns a seed into the plan of a run with several nodes: topics and clients as with one node, and troubles of the nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+
+from ottla.sim.coordination import EXPIRING_OFFSETS, FLUSHED
+from ottla.sim.plan import Plan, make_plan
+
+NODES = 3
+KINDS = (
+    *("kill", "kill", "kill", "crash", "crash"),
+    *("power", "power", "power crash"),
+    *("stop", "pause", "pause"),
+    *("cut off", "cut off", "deaf", "mute", "split", "client"),
+    *("storm", "slow disk", "clock"),
+    "kill all",
+)
+"""What may happen, see `troubles.py`."""
+LOSES_POWER = {"power": "kill", "power crash": "crash"}
+"""Kinds that lose unsynced writes → what happens instead where acknowledged records need not be synced."""
+QUORUM_SETTINGS = {
+    "controller.quorum.election.timeout.ms": "400",
+    "controller.quorum.election.backoff.max.ms": "200",
+    "controller.quorum.fetch.timeout.ms": "800",
+    "controller.quorum.request.timeout.ms": "800",
+    "broker.heartbeat.interval.ms": "150",
+    "broker.session.timeout.ms": "900",
+    "request.timeout.ms": "3000",
+}
+"""Short timeouts. A Fetch of the quorum is parked for up to 500 ms, so the fetch timeout is longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One trouble of a node."""
+
+    kind: str
+    at_s: float
+    """When it begins, after the clients have started."""
+    length_s: float
+    is_aimed: bool
+    """Whether it is the active controller's node; else `node`."""
+    node: int
+    changes: int
+    """For a crash: how many disk changes succeed before."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """The plan of a run with several nodes."""
+
+    base: Plan
+    """Topics, clients, network and settings, as for one node."""
+    nodes: int
+    is_static: bool
+    """Whether the voters of the quorum are in the settings, instead of in its log."""
+    rates: tuple[float, ...]
+    """How fast the clock of each node runs."""
+    troubles: tuple[Trouble, ...]
+    replication_factor: int = 1
+
+    @property
+    def seed(self) -> int:
+        return self.base.seed
+
+
+def make_cluster_plan(seed: int, nodes: int = NODES, replicas: int = 1) -> ClusterPlan:
+    """The plan of a seed; with `replicas` of every topic."""
+    random = Random(f"{seed}/plan/cluster")
+    base = _base(make_plan(seed), random)
+    kinds = [random.choice(KINDS) for _ in range(random.randint(2, 6))]
+    is_flushed = base.is_flushed or (any(kind in LOSES_POWER for kind in kinds) and random.random() < 0.7)
+    if is_flushed:
+        base = replace(base, settings=base.settings | FLUSHED)
+    else:
+        kinds = [LOSES_POWER.get(kind, kind) for kind in kinds]
+    if replicas > 1:
+        base = _replicated(base, replicas)
+    # A fast clock evicts members sooner than their session timeout says, and the checkers would not expect it.
+    rates = (0.8, 0.95, 1.0, 1.0) if base.groups else (0.8, 0.95, 1.0, 1.0, 1.05, 1.25)
+    return ClusterPlan(
+        base,
+        nodes,
+        is_static=random.random() < 0.3,
+        rates=tuple(random.choice(rates) for _ in range(nodes)),
+        troubles=tuple(_trouble(random, kind, nodes) for kind in kinds),
+        replication_factor=replicas,
+    )
+
+
+def _replicated(plan: Plan, replicas: int) -> Plan:
+    """With `replicas` of every partition. Only what a majority of them has is promised to be kept: all producers ask for it."""
+    settings = plan.settings | {
+        "offsets.topic.replication.factor": str(replicas),
+        "transaction.state.log.replication.factor": str(replicas),
+        "transaction.state.log.min.isr": str(replicas // 2 + 1),
+        "min.insync.replicas": str(replicas // 2 + 1),
+        "replica.lag.time.max.ms": "1500",
+    }
+    return replace(plan, settings=settings, producers=[replace(each, acks=-1) for each in plan.producers])
+
+
+def _trouble(random: Random, kind: str, nodes: int) -> Trouble:
+    return Trouble(
+        kind,
+        at_s=random.uniform(0, 4),
+        length_s=random.choice((0.1, 0.5, 1.5, 3.0)) * random.random(),
+        is_aimed=random.random() < 0.5,
+        node=random.randrange(nodes),
+        changes=random.randint(0, random.choice((5, 30))),
+    )
+
+
+def _base(plan: Plan, random: Random) -> Plan:
+    """The plan of one node without what needs one node: its lives, aged producers, and offsets that expire with the clock."""
+    settings = {name: value for name, value in plan.settings.items() if name not in EXPIRING_OFFSETS}
+    settings |= QUORUM_SETTINGS
+    if plan.scene != "logs":
+        settings |= {"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3"}
+    if random.random() < 0.5:
+        settings |= {"metadata.log.max.record.bytes.between.snapshots": str(random.choice((300, 1500)))}
+    topics = [replace(topic, partitions=max(topic.partitions, random.randint(2, 4))) for topic in plan.topics]
+    apps = [replace(app, first_epoch=0) for app in plan.apps]
+    return replace(plan, settings=settings, lives=[], topics=topics, apps=apps)

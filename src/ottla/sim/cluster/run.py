@@ -1,0 +1,226 @@
+"""Runs one seed with several nodes: plan, machines, clients, troubles, checks.
+
+The clients and their checkers are those of a run with one node. After the troubles every node must serve again within a bound
+of virtual time, the clients must finish what they have begun, and all nodes must have the same metadata.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from random import Random
+from typing import Any
+
+from ottla.metadata.features import TRANSACTION_VERSION
+from ottla.metadata.image.image import MetadataImage
+from ottla.sim.cast import Cast
+from ottla.sim.checkers.checker import Checkers, Violation
+from ottla.sim.checkers.in_step import InStep
+from ottla.sim.checkers.no_loss import NoLoss
+from ottla.sim.checkers.order import Order
+from ottla.sim.checkers.producer_ids import UniqueProducerIds
+from ottla.sim.checkers.quorum import MonotonicQuorum
+from ottla.sim.checkers.topics import LastingTopics
+from ottla.sim.checkers.watermarks import RisingWatermarks
+from ottla.sim.clients.admin import Admin
+from ottla.sim.clients.auditor import Auditor
+from ottla.sim.clients.client import Stage
+from ottla.sim.clients.consumer import Consumer
+from ottla.sim.clients.producer import Producer
+from ottla.sim.cluster.checkers.checker import ClusterCheckers
+from ottla.sim.cluster.checkers.committed_log import CommittedLog
+from ottla.sim.cluster.checkers.durable_majority import DurableMajority
+from ottla.sim.cluster.checkers.fencing import Fencing
+from ottla.sim.cluster.checkers.images import Images
+from ottla.sim.cluster.checkers.one_leader import OneLeader
+from ottla.sim.cluster.checkers.producer_blocks import ProducerBlocks
+from ottla.sim.cluster.machine import METADATA_FOLDER, Cluster, ClusterMachine
+from ottla.sim.cluster.plan import NODES, ClusterPlan, make_cluster_plan
+from ottla.sim.cluster.timeline import timeline
+from ottla.sim.cluster.troubles import ClusterTroubles
+from ottla.sim.cluster.watching import Watch
+from ottla.sim.group_checkers import GroupCheckers
+from ottla.sim.loop import VirtualLoop
+from ottla.sim.net import SimNetwork
+from ottla.sim.run import TIME_LIMIT_S, Outcome, RunFailed, close_groups
+from ottla.sim.trace import Trace
+
+FORMING_S_MAX = 20.0
+"""How long a new cluster may take to serve."""
+HEALING_S_MAX = 20.0
+"""How long it may take, after the troubles, until every node is up, unfenced and has all metadata."""
+FINISHING_S_MAX = 60.0
+"""How long clients may take after that to finish what they have begun, with transactions that time out."""
+LOOK_S = 0.05
+
+
+def run_cluster_seed(seed: int, nodes: int = NODES, replicas: int = 1) -> Outcome:
+    """Run one seed to its end; `RunFailed` if an invariant did not hold."""
+    loop = VirtualLoop(TIME_LIMIT_S)
+    trace = Trace(loop)
+    plan = make_cluster_plan(seed, nodes, replicas)
+    try:
+        counts = loop.run(_run(plan, loop, trace), close_dead=True)
+    except Exception as error:
+        names = [f"n{number}" for number in range(1, nodes + 1)]
+        raise RunFailed(seed, error, trace.lines, _options(nodes, replicas), timeline(trace.lines, names)) from error
+    return Outcome(seed, trace.digest(), trace.lines, counts)
+
+
+def _options(nodes: int, replicas: int) -> str:
+    return f"--nodes {nodes} " + (f"--replicas {replicas} " if replicas > 1 else "")
+
+
+async def _run(plan: ClusterPlan, loop: VirtualLoop, trace: Trace) -> dict[str, int]:
+    return await _Run(plan, loop, trace).run()
+
+
+class _Run:
+    """The state of one run."""
+
+    def __init__(self, plan: ClusterPlan, loop: VirtualLoop, trace: Trace) -> None:
+        self.plan = plan
+        base, seed = plan.base, plan.seed
+        self._loop, self._trace = loop, trace
+        self._network = SimNetwork(Random(f"{seed}/network"), base.weather)
+        self._fencing, self._blocks = Fencing(), ProducerBlocks()
+        self._leaders, self._log = OneLeader(), CommittedLog()
+        self._images = Images(self._image_committed)
+        self._durable = DurableMajority(lambda: {each.name: each.disk for each in self.machines}, METADATA_FOLDER)
+        watch = self._watch = Watch(
+            ClusterCheckers([self._leaders, self._log, self._durable, self._images, self._fencing, self._blocks]), trace
+        )
+        cluster = Cluster(seed, plan.nodes, plan.is_static, {TRANSACTION_VERSION: base.version.first})
+        self.machines = [
+            ClusterMachine(
+                loop, self._network, Random(f"{seed}/machine/{number}"), trace, base.settings, cluster, number, watch
+            )
+            for number in range(1, plan.nodes + 1)
+        ]
+        for machine, rate in zip(self.machines, plan.rates, strict=True):
+            machine.rate = rate
+        self._groups = GroupCheckers(base)
+        checkers = Checkers(
+            [
+                NoLoss(),
+                Order(),
+                InStep(),
+                RisingWatermarks(),
+                UniqueProducerIds(),
+                MonotonicQuorum(),
+                LastingTopics(),
+                *self._groups.all,
+            ]
+        )
+        self.stage = Stage(seed, self._network, trace, checkers, cluster.names, base.version.first)
+        self.stage.replication_factor = plan.replication_factor
+        self.admin = Admin(self.stage, base.admin_pause_s_max, base.scene != "logs", raises_version=base.version.is_raised)
+        self.auditor = Auditor(self.stage)
+        self._cast = Cast(base, self.stage, self.admin)
+
+    def _image_committed(self, before: MetadataImage, image: MetadataImage) -> None:
+        self._fencing.image_committed(before, image)
+        self._blocks.image_committed(before, image)
+
+    async def run(self) -> dict[str, int]:
+        self.stage.gate.set()
+        for machine in self.machines:
+            machine.start()
+        await self._within(FORMING_S_MAX, "the cluster does not serve", self._all_serve())
+        await self._within(FORMING_S_MAX, "the topics are not created", self._create_topics())
+        self._cast.assemble()
+        clients = self._cast.clients
+        tasks = [self._loop.create_task(client.run(), name=client.name) for client in clients]
+        troubles = ClusterTroubles(self.plan, self.machines, self._network, self.stage, clients)
+        await self._unless_failed(troubles.run(), tasks)
+        await self._within(HEALING_S_MAX, "after the troubles", self._all_serve(), tasks)
+        self.stage.is_ending = True
+        await self._within(FINISHING_S_MAX, "clients have not finished", asyncio.gather(*tasks), tasks)
+        await self._within(FINISHING_S_MAX, "the end", self._audit())
+        for machine in self.machines:
+            await self._unless_failed(machine.stop())
+        return self._counts()
+
+    async def _create_topics(self) -> None:
+        for topic in self.plan.base.topics:
+            self.admin.topics.append(await self.admin.make(topic.name, topic.partitions, dict(topic.configs)))
+
+    async def _audit(self) -> None:
+        await self.auditor.audit([*self.admin.topics, *self.admin.temporary])
+        await self._all_serve()
+        await self.auditor.ask_topics()
+        await close_groups(self._cast, self.auditor, self.admin)
+        await self._all_serve()
+        self._watch.tell(self._watch.checkers.ended, {each.name: each.image for each in self.machines})
+
+    # Waiting
+
+    async def _all_serve(self) -> None:
+        """Wait until every node is up and unfenced, knows all committed metadata, and one controller is active."""
+        while self._waits_for() is not None:
+            await asyncio.sleep(LOOK_S)
+
+    def _waits_for(self) -> str | None:
+        """What is missing until all nodes serve."""
+        for machine in self.machines:
+            if not machine.is_up:
+                return f"{machine.name} is not up"
+        if not any(machine.leads for machine in self.machines):
+            return "no controller is active"
+        newest = self._images.newest
+        for machine in self.machines:
+            if machine.image.provenance.offset != newest.provenance.offset:
+                return (
+                    f"{machine.name} knows the metadata up to {machine.image.provenance.offset} of {newest.provenance.offset}"
+                )
+            broker = newest.cluster.brokers.get(machine.number)
+            if broker is None or broker.fenced:
+                return f"broker {machine.number} is fenced"
+        return None
+
+    async def _within(
+        self, limit_s: float, what: str, work: Awaitable[Any], tasks: list[asyncio.Task[None]] | None = None
+    ) -> None:
+        """Await `work`. `Violation` if that takes too long."""
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._unless_failed(work, tasks)
+        except TimeoutError:
+            waiting = [task.get_name() for task in tasks or () if not task.done()]
+            reason = self._waits_for() or (f"these wait: {', '.join(waiting)}" if waiting else "all nodes serve")
+            raise Violation(f"{what}: not over within {limit_s:g} s, {reason}") from None
+
+    async def _unless_failed(self, work: Awaitable[Any], tasks: list[asyncio.Task[None]] | None = None) -> None:
+        """Await `work`. If a client, a node or a checker fails before, raise that at once."""
+        main = asyncio.ensure_future(work)
+        try:
+            waiting: set[asyncio.Future[Any]] = {main, self._watch.violation, *(tasks or ())}
+            while not main.done():
+                done, waiting = await asyncio.wait(waiting, timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
+                for task in [each for each in (self._watch.violation, main, *(tasks or ())) if each in done]:
+                    task.result()
+                for machine in self.machines:
+                    if machine.failures:
+                        raise machine.failures[0]
+                if self._loop.failures:
+                    raise self._loop.failures[0]
+        finally:
+            main.cancel()
+
+    def _counts(self) -> dict[str, int]:
+        clients = self._cast.clients
+        counts = {
+            "lives": sum(machine.lives for machine in self.machines),
+            "power losses": sum(machine.power_losses for machine in self.machines),
+            "epochs": len(self._leaders.leaders),
+            "batches": self._log.judged,
+            "images": self._images.judged,
+            "broker requests": self._fencing.judged,
+            "blocks": len(self._blocks.blocks),
+            "acknowledged": sum(each.acknowledged for each in clients if isinstance(each, Producer)),
+            "consumed": sum(each.read for each in clients if isinstance(each, Consumer)),
+            **self._groups.counts(),
+        }
+        counts.update(sorted(self._network.counts.items()))
+        self._trace.note("run", "end", " ".join(f"{name}={count}" for name, count in counts.items()))
+        return counts

@@ -1,0 +1,140 @@
+"""Carries out the troubles of a plan: kills, pauses, cuts and slow disks of nodes that overlap in time, until all are over.
+
+- `kill`, `crash`, `power`, `power crash`: a life ends, at some time or in the middle of a change to the disk, with or without
+  the loss of unsynced writes; `stop`: a clean shutdown. The node is started again. `kill all` ends all lives at once.
+- `pause`: the process stops and goes on later.
+- `cut off`: no other host can be reached; `deaf`: nothing arrives; `mute`: nothing leaves; `split`: two nodes cannot reach each
+  other; `client`: a client cannot reach a node.
+- `storm`: packets are lost and connections are reset, everywhere. `slow disk`, `clock`: of one node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+from ottla.sim.clients.client import Client, Stage
+from ottla.sim.cluster.machine import ClusterMachine
+from ottla.sim.cluster.plan import ClusterPlan, Trouble
+from ottla.sim.coordination import CLOCK_ERRORS_MS
+from ottla.sim.net import SimNetwork
+
+CRASH_WAIT_S_MAX = 1.0
+SLOWNESS_S = 0.1
+
+
+class ClusterTroubles:
+    """The troubles of one run."""
+
+    def __init__(
+        self,
+        plan: ClusterPlan,
+        machines: Sequence[ClusterMachine],
+        network: SimNetwork,
+        stage: Stage,
+        clients: Sequence[Client],
+    ) -> None:
+        self._plan, self._machines, self._network, self._stage = plan, machines, network, stage
+        self._clients = clients
+        self._random = Random(f"{plan.seed}/troubles")
+
+    async def run(self) -> None:
+        """Return when all troubles are over and every node has been started again. They may not be up yet."""
+        await asyncio.gather(*(self._carry_out(trouble) for trouble in self._plan.troubles))
+        self._network.heal()
+        self._network.weather = self._plan.base.weather
+        for machine in self._machines:
+            machine.resume()
+            self._revive(machine)
+        self._stage.trace.note("troubles", "over")
+
+    async def _carry_out(self, trouble: Trouble) -> None:
+        await asyncio.sleep(trouble.at_s)
+        leading = [machine for machine in self._machines if machine.leads]
+        machine = leading[-1] if trouble.is_aimed and leading else self._machines[trouble.node]
+        if trouble.kind in ("cut off", "deaf", "mute", "split", "client"):
+            await self._cut(trouble, machine)
+        elif trouble.kind == "storm":
+            await self._storm(trouble)
+        elif trouble.kind == "kill all":
+            await self._end_all(trouble)
+        else:
+            async with machine.turn:
+                await self._trouble_one(trouble, machine)
+
+    # Processes
+
+    async def _trouble_one(self, trouble: Trouble, machine: ClusterMachine) -> None:
+        if trouble.kind == "pause":
+            machine.pause()
+            await asyncio.sleep(trouble.length_s)
+            machine.resume()
+        elif trouble.kind == "slow disk":
+            self._stage.trace.note(machine.name, "slow disk")
+            before_s, machine.slowness_s = machine.slowness_s, SLOWNESS_S
+            await asyncio.sleep(trouble.length_s)
+            machine.slowness_s = before_s
+        elif trouble.kind == "clock":
+            error_ms = self._random.choice(CLOCK_ERRORS_MS)
+            self._stage.trace.note(machine.name, "clock", f"{error_ms:+} ms off")
+            machine.clock.jump(error_ms - (machine.clock.now_ms() - self._stage.now_ms()))
+        else:
+            await self._end(trouble, machine)
+            await asyncio.sleep(trouble.length_s)
+            self._revive(machine)
+
+    async def _end(self, trouble: Trouble, machine: ClusterMachine) -> None:
+        if trouble.kind in ("crash", "power crash") and machine.is_alive:
+            machine.crash_in(trouble.changes)
+            try:
+                async with asyncio.timeout(CRASH_WAIT_S_MAX):
+                    await machine.wait_ended()
+            except TimeoutError:
+                pass  # too few changes to the disk: end this life anyway
+        if trouble.kind in ("power", "power crash"):
+            machine.lose_power()
+        elif trouble.kind == "stop":
+            await machine.stop()
+        else:
+            machine.kill()
+
+    async def _end_all(self, trouble: Trouble) -> None:
+        for machine in self._machines:
+            machine.kill()
+        await asyncio.sleep(trouble.length_s)
+        for machine in self._machines:
+            async with machine.turn:
+                self._revive(machine)
+
+    def _revive(self, machine: ClusterMachine) -> None:
+        if not machine.is_alive and not machine.failures:
+            machine.start()
+
+    # The network
+
+    async def _cut(self, trouble: Trouble, machine: ClusterMachine) -> None:
+        name, names = machine.name, [each.name for each in self._machines if each is not machine]
+        others = names + [client.name for client in self._clients]
+        if trouble.kind in ("split", "client"):
+            others = [self._random.choice(names if trouble.kind == "split" else others[len(names) :])]
+        self._stage.trace.note(name, trouble.kind, others[0] if len(others) == 1 else "")
+        for other in others:
+            if trouble.kind == "deaf":
+                self._network.part_one_way(other, name)
+            elif trouble.kind == "mute":
+                self._network.part_one_way(name, other)
+            else:
+                self._network.part(name, other)
+        await asyncio.sleep(trouble.length_s)
+        self._stage.trace.note(name, "healed", trouble.kind)
+        for other in others:
+            self._network.heal(name, other)
+
+    async def _storm(self, trouble: Trouble) -> None:
+        self._stage.trace.note("network", "storm")
+        self._network.weather = replace(self._network.weather, loss_chance=0.05, cut_chance=0.005)
+        await asyncio.sleep(trouble.length_s)
+        self._stage.trace.note("network", "calm")
+        self._network.weather = self._plan.base.weather

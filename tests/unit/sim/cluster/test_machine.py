@@ -1,0 +1,47 @@
+"""Machines of a simulated cluster: they form it, lose nodes, and get them back."""
+
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.parametrize("is_static", [True, False])
+def test_three_machines_form_a_cluster(on_nodes: Any, is_static: bool) -> None:
+    async def body(nodes: Any) -> None:
+        await nodes.start()
+        await nodes.until(lambda: all(len(machine.image.cluster.brokers) == 3 for machine in nodes.machines))
+        assert [machine.leads for machine in nodes.machines].count(True) == 1
+
+    on_nodes(body, is_static=is_static)
+
+
+def test_another_leads_while_the_leader_is_paused_and_a_killed_node_returns(on_nodes: Any) -> None:
+    async def body(nodes: Any) -> None:
+        await nodes.start()
+        first = nodes.leader()
+        first.pause()
+        others = [machine for machine in nodes.machines if machine is not first]
+        await nodes.until(lambda: any(machine.leads for machine in others))
+        assert not first.is_up
+        first.resume()
+        await nodes.until(lambda: first.is_up and not first.leads)
+        second = nodes.leader()
+        second.kill()
+        assert not second.is_alive
+        await nodes.until(lambda: nodes.leader() not in (None, second))
+        second.start()
+        await nodes.until(lambda: second.is_up)
+        assert second.lives == 2
+
+    on_nodes(body)
+
+
+def test_a_node_stops_cleanly_without_a_quorum(on_nodes: Any) -> None:
+    async def body(nodes: Any) -> None:
+        await nodes.start()
+        for machine in nodes.machines:
+            await machine.stop()
+            assert not machine.is_alive
+            assert not machine.failures
+
+    on_nodes(body)

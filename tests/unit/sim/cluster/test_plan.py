@@ -1,0 +1,35 @@
+"""Plans of runs with several nodes."""
+
+from ottla.sim.cluster.plan import KINDS, LOSES_POWER, make_cluster_plan
+from ottla.sim.coordination import FLUSHED
+
+
+def test_a_seed_has_one_plan() -> None:
+    assert make_cluster_plan(7) == make_cluster_plan(7)
+    assert make_cluster_plan(7) != make_cluster_plan(8)
+
+
+def test_unsynced_writes_are_lost_only_where_all_is_synced_before_it_is_acknowledged() -> None:
+    for seed in range(200):
+        plan = make_cluster_plan(seed)
+        if any(trouble.kind in LOSES_POWER for trouble in plan.troubles):
+            assert FLUSHED.items() <= plan.base.settings.items()
+
+
+def test_every_kind_of_trouble_and_of_quorum_is_planned() -> None:
+    plans = [make_cluster_plan(seed) for seed in range(200)]
+    assert {trouble.kind for plan in plans for trouble in plan.troubles} == set(KINDS)
+    assert {plan.is_static for plan in plans} == {True, False}
+
+
+def test_with_replicas_every_producer_waits_for_all_that_are_in_sync() -> None:
+    plans = [make_cluster_plan(seed, replicas=3) for seed in range(30)]
+    assert {plan.replication_factor for plan in plans} == {3}
+    assert {producer.acks for plan in plans for producer in plan.base.producers} == {-1}
+    assert {plan.base.settings["min.insync.replicas"] for plan in plans} == {"2"}
+
+
+def test_clocks_are_not_fast_where_members_have_sessions() -> None:
+    for seed in range(200):
+        plan = make_cluster_plan(seed)
+        assert not plan.base.groups or max(plan.rates) <= 1.0

@@ -1,0 +1,74 @@
+"""What checkers get to see of running nodes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from ottla.metadata.image.image import MetadataImage
+from ottla.sim.checkers.checker import Violation
+from ottla.sim.cluster.checkers.checker import Answer, ClusterChecker, Logged
+from ottla.wire.messages.broker_registration import BrokerRegistrationRequest
+
+
+class Noting(ClusterChecker):
+    """Keeps every event."""
+
+    def __init__(self) -> None:
+        self.votes: dict[tuple[str, int], int] = {}
+        self.leaders: dict[int, str] = {}
+        self.ends: dict[str, int] = {}
+        self.images: dict[str, MetadataImage] = {}
+        self.active: dict[int, str] = {}
+        self.answers: list[Answer] = []
+
+    def voted(self, node: str, epoch: int, candidate_id: int) -> None:
+        self.votes[node, epoch] = candidate_id
+
+    def led(self, node: str, epoch: int, log: Sequence[Logged]) -> None:
+        self.leaders[epoch] = node
+        assert log[-1].entry.epoch == epoch
+
+    def committed(self, node: str, epoch: int, is_leader: bool, offset: int, batches: Sequence[Logged]) -> None:
+        assert not batches or batches[0].entry.base_offset == self.ends.get(node, 0)
+        self.ends[node] = offset
+
+    def published(self, node: str, image: MetadataImage) -> None:
+        self.images[node] = image
+
+    def activated(self, node: str, epoch: int) -> None:
+        self.active[epoch] = node
+
+    def answered(self, node: str, answer: Answer) -> None:
+        self.answers.append(answer)
+
+
+def test_checkers_see_votes_commits_images_and_answers(on_nodes: Any) -> None:
+    noting = Noting()
+
+    async def body(nodes: Any) -> None:
+        await nodes.start()
+        await nodes.until(lambda: len(noting.images) == 3)
+        epoch = max(noting.leaders)
+        leader = noting.leaders[epoch]
+        assert noting.active[epoch] == leader
+        assert list(noting.votes.values()).count(int(leader[1:])) >= 2
+        assert set(noting.ends) == {"n1", "n2", "n3"}
+        registrations = [each for each in noting.answers if isinstance(each.request, BrokerRegistrationRequest)]
+        assert len(registrations) >= 3
+        assert all(len(each.entries) == 1 for each in registrations)
+
+    on_nodes(body, noting)
+
+
+def test_a_violation_does_not_stop_the_node(on_nodes: Any) -> None:
+    class Strict(ClusterChecker):
+        def published(self, node: str, image: MetadataImage) -> None:
+            raise Violation(f"{node} publishes")
+
+    async def body(nodes: Any) -> None:
+        await nodes.start()
+        with pytest.raises(Violation, match=r"n. publishes"):
+            nodes.watch.violation.result()
+
+    on_nodes(body, Strict())
