@@ -14,6 +14,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers.data import produce
+from ottla.broker.hosts.coordinators.verification import Begun
 from ottla.broker.request import Handled, Pending, RequestContext
 from ottla.coordinator.contract import Producer
 from ottla.errors import KafkaError
@@ -77,12 +78,20 @@ def hold(context: RequestContext, request: ProduceRequest) -> Handled:
                 if is_first:
                     unknown.append(partition.name)
 
+    def is_dropped() -> bool:
+        return any(
+            isinstance(state := verified.get(partition.name), VerificationState)
+            and partition.log.producers.verification(producer_id) is not state
+            and not partition.log.producers.has_ongoing_transaction(producer_id, epoch)
+            for partition, (producer_id, epoch), _ in batches
+        )
+
     begin(is_first=True)
     if not unknown:
         return produce.handle(context, request, verified)
     held = HeldProduce(context, request, verified)
     context.services.coordinators.transactions.begin_verification(
-        cast(str, request.transactional_id), Producer(*producer), unknown, is_add, held.answered, begin
+        cast(str, request.transactional_id), Producer(*producer), unknown, is_add, held.answered, Begun(begin, is_dropped)
     )
     return held
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.groups.group_calls import caller_of, code_of
 from ottla.broker.handlers.portions import handle_in_portions
+from ottla.broker.hosts.coordinators.verification import Begun
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.coordinator.contract import Effects, Instant, Producer, Reply
 from ottla.errors import KafkaError
@@ -111,12 +112,18 @@ async def _verify_and_commit(
         if (again := _begin_verification(context, request, hosted)) is not None:
             begun.append(again)
 
+    def is_dropped() -> bool:
+        producers = hosted.partition.log.producers
+        return producers.verification(request.producer_id) is not begun[-1] and not producers.has_ongoing_transaction(
+            request.producer_id, request.producer_epoch
+        )
+
     codes = await coordinators.transactions.verify(
         request.transactional_id,
         Producer(request.producer_id, request.producer_epoch),
         [place],
         context.version >= IMPLICIT_ADD_SINCE,
-        begin_again,
+        Begun(begin_again, is_dropped),
     )
     code = codes.get(place, ErrorCode.NONE)
     if code != ErrorCode.NONE:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ottla.broker.hosts.coordinators.verification import ASKED_AGAIN_MAX, Begun
 from ottla.coordinator.contract import Producer
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -79,10 +80,10 @@ class OtherBrokers:
         partitions: Sequence[TopicPartition],
         is_add: bool,
         deliver: Callable[[dict[TopicPartition, int]], None],
-        begin_again: Callable[[], None],
+        begun: Begun,
     ) -> None:
         """Have the coordinator on a broker verify partitions, or add them; `deliver` gets the error code of each."""
-        self._spawn(self._verify(broker_id, transactional_id, producer, partitions, is_add, deliver, begin_again))
+        self._spawn(self._verify(broker_id, transactional_id, producer, partitions, is_add, deliver, begun))
 
     async def _verify(
         self,
@@ -92,7 +93,7 @@ class OtherBrokers:
         partitions: Sequence[TopicPartition],
         is_add: bool,
         deliver: Callable[[dict[TopicPartition, int]], None],
-        begin_again: Callable[[], None],
+        begun: Begun,
     ) -> None:
         transaction = AddPartitionsToTxnTransaction(
             transactional_id=transactional_id,
@@ -104,14 +105,18 @@ class OtherBrokers:
         request, config = AddPartitionsToTxnRequest(transactions=[transaction]), self._settings.current
         backoff_ms = config.add_partitions_to_txn_retry_backoff_ms
         waitable_ms = min(config.add_partitions_to_txn_retry_backoff_max_ms, config.request_timeout_ms) if is_add else 0
+        asked_again = 0
         while True:
             codes = _verified(await self._ask(broker_id, request), partitions)
-            if ErrorCode.CONCURRENT_TRANSACTIONS not in codes.values() or waitable_ms <= 0:
+            if ErrorCode.CONCURRENT_TRANSACTIONS in codes.values() and waitable_ms > 0:
+                waitable_ms -= backoff_ms  # cheaper than letting the client send its batch again
+                await asyncio.sleep(backoff_ms / 1000)
+            elif asked_again < ASKED_AGAIN_MAX and begun.is_dropped():
+                asked_again += 1
+            else:
                 break
-            waitable_ms -= backoff_ms  # cheaper than letting the client send its batch again
-            await asyncio.sleep(backoff_ms / 1000)
             try:
-                begin_again()
+                begun.again()
             except KafkaError as refused:
                 codes = dict.fromkeys(partitions, refused.code)
                 break

@@ -16,7 +16,7 @@ from ottla.broker.hosts.coordinators.other_brokers import OtherBrokers
 from ottla.broker.hosts.coordinators.runtime import CoordinatorRuntime
 from ottla.broker.hosts.coordinators.transaction_endings import Endings
 from ottla.broker.hosts.coordinators.transaction_markers import MarkerWriter
-from ottla.broker.hosts.coordinators.verification import Verification
+from ottla.broker.hosts.coordinators.verification import Begun, Verification
 from ottla.coordinator.contract import Effects, Instant, Producer, Reply
 from ottla.coordinator.id_limit import IdLimit
 from ottla.coordinator.placement import partition_for
@@ -158,7 +158,7 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
         producer: Producer,
         partitions: Sequence[TopicPartition],
         is_add: bool,
-        begin_again: Callable[[], None],
+        begun: Begun,
     ) -> dict[TopicPartition, int]:
         """Verify that the producer's open transaction has these partitions; with `is_add`, add them to it.
 
@@ -173,7 +173,7 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
             if not answered.done():
                 answered.set_result(codes)
 
-        self.begin_verification(transactional_id, producer, partitions, is_add, deliver, begin_again)
+        self.begin_verification(transactional_id, producer, partitions, is_add, deliver, begun)
         return await answered
 
     def begin_verification(
@@ -183,20 +183,20 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
         partitions: Sequence[TopicPartition],
         is_add: bool,
         deliver: Callable[[dict[TopicPartition, int]], None],
-        begin_again: Callable[[], None],
+        begun: Begun,
     ) -> None:
         """Like `verify`, but calls `deliver` with the error codes, now or later, instead of awaiting them.
 
-        `begin_again` is called before the coordinator is asked again, because the last transaction was still being ended.
+        `begun` begins again before the coordinator is asked again.
         """
         coordinator = self._coordinator_of(transactional_id)
         if coordinator != self._node_id:
-            self._others.verify(coordinator, transactional_id, producer, partitions, is_add, deliver, begin_again)
+            self._others.verify(coordinator, transactional_id, producer, partitions, is_add, deliver, begun)
             return
 
         def ask(is_first: bool) -> PendingReply:
             if not is_first:
-                begin_again()
+                begun.again()
             return self.ask(transactional_id, decide)
 
         def decide(shard: TransactionShard, reply: Reply, now: Instant) -> Effects:
@@ -210,6 +210,7 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
             ask,
             partitions,
             deliver,
+            begun.is_dropped,
             config.add_partitions_to_txn_retry_backoff_ms if is_add else 0,
             min(config.add_partitions_to_txn_retry_backoff_max_ms, config.request_timeout_ms) if is_add else 0,
         ).begin()

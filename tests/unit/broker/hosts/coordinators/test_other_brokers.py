@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from ottla.broker.hosts.coordinators.other_brokers import OtherBrokers, _verified
 from ottla.broker.hosts.coordinators.transaction_markers import Marker, Outcome
+from ottla.broker.hosts.coordinators.verification import Begun
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.coordinator.contract import Producer
 from ottla.errors.codes import ErrorCode
@@ -58,7 +59,7 @@ def test_broker_that_cannot_be_reached_leaves_codes_at_which_callers_try_again()
         written: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         verified: asyncio.Future[dict[TopicPartition, int]] = asyncio.get_running_loop().create_future()
         others.write_markers(2, Marker(Producer(7, 0), True, 0, 2), [ZERO, ONE], written.set_result)
-        others.verify(2, "id", Producer(7, 0), [ZERO], True, verified.set_result, lambda: None)
+        others.verify(2, "id", Producer(7, 0), [ZERO], True, verified.set_result, Begun(lambda: None, lambda: False))
         outcome = await asyncio.wait_for(written, 5), await asyncio.wait_for(verified, 5)
         await others.stop()
         return outcome
@@ -67,3 +68,24 @@ def test_broker_that_cannot_be_reached_leaves_codes_at_which_callers_try_again()
         dict.fromkeys([ZERO, ONE], ErrorCode.NOT_LEADER_OR_FOLLOWER),
         {ZERO: ErrorCode.COORDINATOR_NOT_AVAILABLE},
     )
+
+
+def test_coordinator_is_asked_again_when_a_marker_has_ended_what_was_begun() -> None:
+    """The marker of the previous transaction can arrive after the question was sent, and before the coordinator gets it."""
+    asked: list[Any] = []
+    began: list[int] = []
+
+    class Others(OtherBrokers):
+        async def _ask(self, broker_id: int, request: Any) -> Any:
+            asked.append(request)
+            return answer(ErrorCode.NONE)
+
+    async def story() -> dict[TopicPartition, int]:
+        others = Others(cast(Any, None), 1, cast(Any, Settings), MetadataCache())
+        verified: asyncio.Future[dict[TopicPartition, int]] = asyncio.get_running_loop().create_future()
+        begun = Begun(lambda: began.append(len(asked)), lambda: len(asked) == 1)
+        others.verify(2, "id", Producer(7, 0), [ZERO], True, verified.set_result, begun)
+        return await asyncio.wait_for(verified, 5)
+
+    assert asyncio.run(story()) == {ZERO: ErrorCode.NONE}
+    assert (len(asked), began) == (2, [1])  # begun again after the first answer, before the second question

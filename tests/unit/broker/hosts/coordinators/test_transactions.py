@@ -8,6 +8,7 @@ from tests.support.nodes.transaction_node import TOPIC, TransactionNode
 
 from ottla.broker.handlers.transactions import init_producer_id, write_txn_markers
 from ottla.broker.hosts.coordinators.transaction_endings import FENCED_BACKOFF_S, RETRY_BACKOFF_S
+from ottla.broker.hosts.coordinators.verification import Begun
 from ottla.coordinator.contract import Producer
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC, TopicPartition
@@ -129,7 +130,7 @@ def test_marker_for_offsets_needs_a_loaded_group_shard() -> None:
     async def scenario() -> None:
         node = await TransactionNode.open()
         producer = await node.initialise("a")
-        assert await node.host.verify("a", producer, [OFFSETS], True, lambda: None) == {OFFSETS: 0}
+        assert await node.host.verify("a", producer, [OFFSETS], True, Begun(lambda: None, lambda: False)) == {OFFSETS: 0}
         ended: list[tuple[Producer, bool]] = []
         hosted = node.coordinators.groups.shard_at(0)
         hosted.shard.replay_end = lambda producer, is_commit: ended.append((producer, is_commit))  # type: ignore[method-assign]
@@ -144,7 +145,7 @@ def test_marker_for_offsets_needs_a_loaded_group_shard() -> None:
         again = Producer(producer.id, 1)
         hosted = node.coordinators.groups.shard_at(0)
         hosted.shard.replay_end = lambda producer, is_commit: ended.append((producer, is_commit))  # type: ignore[method-assign]
-        await node.host.verify("a", again, [OFFSETS], True, lambda: None)
+        await node.host.verify("a", again, [OFFSETS], True, Begun(lambda: None, lambda: False))
         assert (await node.end("a", again, False))[0] == 0
         assert ended == [(Producer(producer.id, 2), False)]
 
