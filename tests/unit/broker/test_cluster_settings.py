@@ -20,3 +20,11 @@ def test_every_node_is_broker_and_voter_in_a_folder_of_its_own() -> None:
 def test_ipv6_host_needs_no_brackets() -> None:
     assert cluster_settings("::1", PORTS, "/d") == cluster_settings("[::1]", PORTS, "/d")
     assert cluster_settings("::1", PORTS, "/d")[0]["controller.quorum.voters"].startswith("1@[::1]:19092,")
+
+
+def test_topics_get_three_replicas_where_three_nodes_are() -> None:
+    for count, replicas, min_isr in ((1, 1, 1), (2, 2, 1), (3, 3, 2)):
+        for settings in cluster_settings("127.0.0.1", PORTS[:count], "/d"):
+            node = BrokerConfig.from_settings(settings)
+            assert node.default_replication_factor == node.offsets_topic_replication_factor == replicas
+            assert (node.transaction_state_log_replication_factor, node.transaction_state_log_min_isr) == (replicas, min_isr)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ottla.broker.cluster_settings import cluster_settings
+from ottla.broker.cluster_settings import REPLICAS_MAX, cluster_settings
 from ottla.cli.common.escaping import escape
 from ottla.cli.common.output import print_json, warn
 from ottla.cli.node.cluster import Child, run_cluster
@@ -68,11 +68,12 @@ def _tell(children: list[Child], data: Path, as_json: bool) -> None:
         return
     is_default = children[0].bootstrap_servers == f"127.0.0.1:{DEFAULT_PORT}"
     where = "" if is_default else f" --bootstrap-server {children[0].bootstrap_servers}"
+    replicas = min(len(children), REPLICAS_MAX)
     up_at = f"{click.style(servers, bold=True)} (cluster {cluster_id}; data in {escape(str(data))})"
     click.echo(  # noqa: TID251  # several lines, and the names in them are escaped
         f"""
 A cluster of {len(children)} Ottla nodes is up at {up_at}
-Topics are spread over the nodes, one replica each: partitions of a node that is down wait until it is back.
+Topics get {replicas} replicas, on different nodes: a node that ends takes nothing with it that acks=all has acknowledged.
 
 Try next, in another terminal:
   ottla topics create greetings --partitions 6{where}
