@@ -31,6 +31,7 @@ def role_of(door: Any, cordoned: list[Uuid]) -> BrokerRole:
         cluster_id="cluster",
         loader=SimpleNamespace(published_offset=5),
         settings=BrokerSettings(solo_settings("127.0.0.1", 0, "data")),
+        world=SimpleNamespace(clock=None),
     )
     storage: Any = SimpleNamespace(directories=SimpleNamespace(cordoned_ids=cordoned))
     return BrokerRole(node, storage, door, True, lambda reason: None)
