@@ -15,6 +15,10 @@ from tests.support.logs.batches import T0
 from tests.support.peers.topics import make_topic
 
 from ottla.records.compression import Codec
+from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
 pytestmark = linux_only
 slow = pytest.mark.slow
@@ -52,6 +56,42 @@ def test_lookup_by_time_in_batches_whose_headers_lie(node: HostileNode, connecti
             client.send_bytes(attacks.produce(topic, attacks.lying_bomb()))
             client.receive(0, 9)
     attack(node, [attacks.offsets_by_time(topic, T0 + 500_000)], connections)
+
+
+@slow
+@pytest.mark.parametrize("connections", [1, 20])
+def test_lookup_by_time_in_batches_of_many_records(node: HostileNode, connections: int) -> None:
+    topic, partitions, count = f"many-{connections}", 50, 500_000
+    make_topic(node.bootstrap, topic, partitions)
+    batch = attacks.many_records(count)
+    assert len(batch) < 1_000_000
+    with node.connect() as client:
+        for index in range(partitions):
+            client.send_bytes(attacks.produce(topic, batch, first_index=index))
+            (answer,) = client.receive(0, 9).responses[0].partition_responses
+            assert answer.error_code == 0, answer
+    attack(node, [attacks.offsets_by_time(topic, T0 + count - 1, partitions)], connections)
+
+
+@slow
+@pytest.mark.parametrize("connections", [1, 20])
+def test_transaction_of_many_partitions_named_1000_times(node: HostileNode, connections: int) -> None:
+    topic, name = f"described-{connections}", f"t-{connections}"
+    make_topic(node.bootstrap, topic, 500)
+    with node.connect() as client:
+        while client.request(FindCoordinatorRequest(key=name, key_type=1), 3).error_code:
+            pass
+        producer = client.request(InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000), 4)
+        assert producer.error_code == 0, producer
+        added = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=name,
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.producer_epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=list(range(500)))],
+        )
+        (result,) = client.request(added, 3).results_by_topic_v3_and_below
+        assert not any(part.partition_error_code for part in result.results_by_partition)
+    attack(node, [attacks.frame(DescribeTransactionsRequest(transactional_ids=[name] * 1000), 0)], connections)
 
 
 @pytest.mark.parametrize("connections", CONNECTIONS)

@@ -8,22 +8,40 @@ the topic exists, which saves the client a round trip and a log line.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.hosts.coordinators.internal_topics import creatable, internal_topic
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS, topic_name_fault
+from ottla.wire.elements import MANY_ELEMENTS
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 if TYPE_CHECKING:
+    from ottla.broker.lane import Pauses
     from ottla.broker.services import Services
 
 _DEFAULT = -1
 
 
-async def create_missing(services: Services, names: Sequence[str]) -> dict[str, int]:
+async def create_missing(services: Services, names: Sequence[str], pauses: Pauses) -> dict[str, int]:
     """Create the topics `names`; returns the error code of each that could not be created."""
-    codes = {name: ErrorCode.INVALID_TOPIC_EXCEPTION for name in names if topic_name_fault(name) is not None}
+    make = partial(_wanted, services, names)
+    wanted, codes = await pauses.off_loop(make) if len(names) > MANY_ELEMENTS else make()
+    if not wanted:
+        return codes
+    request = CreateTopicsRequest(topics=wanted)
+    response = await services.door.call(request)
+    await services.loader.caught_up()
+    for result in response.topics:
+        if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            codes[result.name] = result.error_code
+    return codes
+
+
+def _wanted(services: Services, names: Sequence[str]) -> tuple[list[CreatableTopic], dict[str, int]]:
+    """The topics to create, and the error codes of those whose names are not valid."""
+    codes: dict[str, int] = {name: ErrorCode.INVALID_TOPIC_EXCEPTION for name in names if topic_name_fault(name) is not None}
     wanted: list[CreatableTopic] = []
     for name in dict.fromkeys(names):
         internal = internal_topic(name, services.settings.current)
@@ -31,13 +49,4 @@ async def create_missing(services: Services, names: Sequence[str]) -> dict[str, 
             wanted.append(creatable(name, internal))
         elif name not in codes and name not in INTERNAL_TOPICS:
             wanted.append(CreatableTopic(name=name, num_partitions=_DEFAULT, replication_factor=_DEFAULT))
-    if not wanted:
-        return dict(codes)
-    request = CreateTopicsRequest(topics=wanted)
-    response = await services.door.call(request)
-    await services.loader.caught_up()
-    failed: dict[str, int] = dict(codes)
-    for result in response.topics:
-        if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            failed[result.name] = result.error_code
-    return failed
+    return wanted, codes

@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ottla.broker.handlers import MODULES, ON_CONTROLLER, versions_served
 from ottla.broker.interception import Intercept, InterceptedRequest
-from ottla.broker.lane import SMALL_CALL_BYTES, Lane, SlicedWork
+from ottla.broker.lane import FIRST_SLICE_S, SMALL_CALL_BYTES, Lane, SlicedWork
 from ottla.broker.loop_health import LoopHealth, RequestHold
 from ottla.broker.net.counters import ApiCounters, Counters
 from ottla.broker.net.fault_log import FaultLog
+from ottla.broker.parked import PARSED_BYTES_MAX, PARSED_BYTES_PER_BYTE, PARSED_ON_LOOP_BYTES, Parked, Prepared
 from ottla.broker.refusals import REPORTED, summary_of
 from ottla.broker.request import CloseConnection, ConnectionInfo, Declined, Handled, Pending, PendingTask, RequestContext
 from ottla.broker.services import NodeServices, Services
-from ottla.env import OffLoop
+from ottla.env import OffLoop, Reserve
 from ottla.errors import BrokenInvariant, CorruptRecords, DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.ids import Uuid
@@ -44,10 +45,6 @@ logger = logging.getLogger("ottla.requests")
 
 ANSWERED_FROM_FRAMES = (ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT)
 """The APIs with a fast path that answers frames without decoding them into messages. Their keys fit into one byte."""
-
-
-PARSED_ON_LOOP_BYTES = 32 * 1024
-"""Larger requests, except Produce, are parsed in a worker thread: one of 60,000 elements takes 0.1 to 0.2 s."""
 
 
 class AnswersFrames(Protocol):
@@ -89,72 +86,6 @@ class Route:
         self.refuse = module.refuse
         self.is_reported = is_reported
         self.counters = counters
-
-
-class Parked:
-    """A request whose reply is not ready. Its connection keeps it in its place among the replies."""
-
-    __slots__ = (
-        "_context",
-        "_dispatcher",
-        "_route",
-        "fault",
-        "frame_bytes",
-        "is_ready",
-        "on_ready",
-        "parts",
-        "pending",
-        "request",
-    )
-
-    def __init__(
-        self, dispatcher: Dispatcher, route: Route, context: RequestContext, request: Any, frame_bytes: int, pending: Pending
-    ) -> None:
-        self._dispatcher = dispatcher
-        self._route = route
-        self._context = context
-        self.request = request
-        """None until it is parsed, if that is done off the loop."""
-        self.frame_bytes = frame_bytes
-        self.pending = pending
-        self.is_ready = False
-        self.parts: list[Part] | None = None
-        self.fault: CloseConnection | None = None
-        """Set instead of `parts` if the connection has to end."""
-        self.on_ready: Callable[[], None] | None = None
-        pending.deliver_to(self._deliver)
-
-    @property
-    def lets_pass(self) -> bool:
-        """Whether a Produce request behind this one may be handled before this one is answered.
-
-        Kafka handles one request of a connection at a time. Produce requests are appended in order when they are handled, so
-        the next one may be appended while this one waits for replicas or the disk.
-        """
-        return self._route.key == ApiKey.PRODUCE and not self.pending.holds_back
-
-    def abandon(self) -> None:
-        """The connection has gone."""
-        self.on_ready = None
-        self.pending.abandon()
-
-    def _deliver(self, response: Message | None, failure: BaseException | None) -> None:
-        try:
-            self.parts = self._dispatcher.conclude(
-                self._route,
-                self._context,
-                self.request,
-                self.frame_bytes,
-                response,
-                failure,
-                self.pending.encoded,
-                is_parked=True,
-            )
-        except CloseConnection as fault:
-            self.fault = fault
-        self.is_ready = True
-        if self.on_ready is not None:
-            self.on_ready()
 
 
 class Dispatcher:
@@ -207,6 +138,8 @@ class Dispatcher:
                 if isinstance(answered, Pending):
                     return self._park_frame(connection, frame, received_s, answered)
                 if isinstance(answered, Declined):
+                    if answered.has_many_elements:
+                        return self._parse_off_loop(connection, frame, received_s)
                     checked = answered.checked
                 else:
                     response = answered
@@ -259,12 +192,13 @@ class Dispatcher:
         work = SlicedWork(self.lane, context, self._parse_and_handle(route, context, frame, waiting))
         waiting.append(Parked(self, route, context, None, len(frame), work))
         work.hold()
-        work.run(received_s)
+        work.run(received_s + FIRST_SLICE_S)
         return waiting[0]
 
     def _parse_and_handle(
         self, route: Route, context: RequestContext, frame: bytearray, waiting: list[Parked]
     ) -> Steps[Handled]:
+        yield Reserve(min(len(frame) * PARSED_BYTES_PER_BYTE, PARSED_BYTES_MAX), is_for_request=True)
         try:
             _, request = yield OffLoop(partial(parse_request, frame), SMALL_CALL_BYTES)
         except (DecodeError, UnsupportedVersion) as fault:
@@ -282,6 +216,7 @@ class Dispatcher:
         frame_bytes: int,
         response: Message | None,
         failure: BaseException | None,
+        prepared: Prepared | None = None,
         encoded: list[Part] | None = None,
         is_parked: bool = False,
     ) -> list[Part] | None:
@@ -290,15 +225,20 @@ class Dispatcher:
         counters = route.counters
         counters.requests += 1
         counters.bytes_in += frame_bytes
-        if failure is not None:
+        parts = encoded
+        if prepared is not None:
+            parts = prepared.parts
+            if prepared.refused is not None:
+                counters.errors += 1
+                self._report(logging.INFO, context, route, prepared.refused)
+        elif failure is not None:
             counters.errors += 1
             if encoded is None:
                 response = self._refused(route, context, request, failure)
         elif route.is_reported and response is not None and (refused := summary_of(response, self._topic_name)) is not None:
             counters.errors += 1
             self._report(logging.INFO, context, route, refused)
-        parts = encoded
-        if response is not None and encoded is None:
+        if response is not None and parts is None:
             try:
                 parts = encode_response(response, context.version, context.correlation_id)
             except Exception as flaw:
@@ -308,6 +248,19 @@ class Dispatcher:
         if hold_s > counters.hold_noted_s:
             self.health.note_request(counters, _hold(route.name, context, frame_bytes, began_s, hold_s))
         return parts
+
+    def prepare(
+        self, route: Route, context: RequestContext, request: Any, response: Message | None, failure: BaseException | None
+    ) -> Prepared:
+        """The reply for a response or a `KafkaError`, whatever its size: for a worker thread. Changes nothing."""
+        refused: str | None = None
+        if isinstance(failure, KafkaError):
+            refused = _refusal_text(failure)
+            response = route.refuse(context, request, failure)
+        assert response is not None
+        if failure is None and route.is_reported:
+            refused = summary_of(response, self._topic_name)
+        return Prepared(encode_response(response, context.version, context.correlation_id), refused)
 
     def _park(self, route: Route, context: RequestContext, request: Any, frame_bytes: int, pending: Pending) -> Parked:
         hold_s = self._monotonic_s() - context.received_s
@@ -366,7 +319,7 @@ class Dispatcher:
     def _refused(self, route: Route, context: RequestContext, request: Any, failure: BaseException) -> Message | None:
         """The response to a request that failed; `CloseConnection` if there can be none."""
         if isinstance(failure, KafkaError):
-            self._report(logging.INFO, context, route, f"{error_name(failure.code)}: {failure}")
+            self._report(logging.INFO, context, route, _refusal_text(failure))
             error = failure
         elif isinstance(failure, CloseConnection | DecodeError | CorruptRecords):
             self._report(logging.WARNING, context, route, f"{failure}. The connection is closed")
@@ -492,6 +445,10 @@ class Dispatcher:
             self.fault_log.report(level, host, line, *facts)
         else:
             self.fault_log.report_bug(level, bug, line, *facts)
+
+
+def _refusal_text(error: KafkaError) -> str:
+    return f"{error_name(error.code)}: {error}"
 
 
 def _hold(name: str, context: RequestContext, size_bytes: int, began_s: float, held_s: float) -> RequestHold:

@@ -41,8 +41,8 @@ FIRST_EPOCH = 0
 LAST_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
 SESSION_ID_MAX = 2**31 - 1
-PARTITIONS_MAX = 250_000
-"""Limit for all sessions together, and for all parked requests without one. A partition takes about 650 bytes."""
+PARTITIONS_MAX = 100_000
+"""Limit for all sessions together, and for all parked requests without one. A partition takes 0.7 to 1.4 kB."""
 TOPIC_IDS_SINCE = 13
 
 Key = tuple[str | Uuid, int]
@@ -152,7 +152,8 @@ def _asked_for(request: FetchRequest, by_id: bool) -> Iterable[tuple[Key, str | 
                 yield (topic.topic, asked.partition), topic.topic, ZERO_UUID, asked
 
 
-def _wanted_by(request: FetchRequest, by_id: bool) -> dict[Key, FetchedPartition]:
+def wanted_by(request: FetchRequest, by_id: bool) -> dict[Key, FetchedPartition]:
+    """The partitions that a request names."""
     return {key: FetchedPartition(topic, topic_id, asked) for key, topic, topic_id, asked in _asked_for(request, by_id)}
 
 
@@ -247,12 +248,17 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def begin(self, request: FetchRequest, version: int, is_replica: bool) -> FetchContext | FetchResponse:
-        """The partitions that the request fetches; or an error response, if its session is unknown or its epoch is wrong."""
+    def begin(
+        self, request: FetchRequest, version: int, is_replica: bool, named: dict[Key, FetchedPartition] | None = None
+    ) -> FetchContext | FetchResponse:
+        """The partitions that the request fetches; or an error response, if its session is unknown or its epoch is wrong.
+
+        `named` is `wanted_by(request)`, if that is made already.
+        """
         uses_topic_ids = version >= TOPIC_IDS_SINCE
         if request.session_epoch in (FIRST_EPOCH, LAST_EPOCH):
             self._end(request.session_id)
-            wanted = _wanted_by(request, uses_topic_ids)
+            wanted = wanted_by(request, uses_topic_ids) if named is None else named
             if request.session_epoch == LAST_EPOCH:
                 return FetchContext(wanted)
             return FullContext(wanted, self, is_replica, uses_topic_ids)
@@ -266,7 +272,7 @@ class FetchSessions:
         session.update(request)
         if not session.wanted:
             self._end(session.id)
-            return FetchContext(_wanted_by(request, uses_topic_ids))
+            return FetchContext(wanted_by(request, uses_topic_ids))
         self._touch(session)
         if self._partition_count > PARTITIONS_MAX:
             self._end(session.id)

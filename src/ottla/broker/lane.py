@@ -18,13 +18,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ottla.broker.request import Handled, Pending
-from ottla.env import InlineWorkers, OffLoop, Steps, Workers
-from ottla.wire.base import EncodeError, Message, Part
-from ottla.wire.headers import encode_response
+from ottla.env import InlineWorkers, OffLoop, Reserve, Steps, Workers
+from ottla.wire.base import Message
 
 if TYPE_CHECKING:
     from ottla.broker.request import RequestContext
@@ -37,7 +35,10 @@ SMALL_CALL_BYTES = 8 << 20
 """Off-loop calls with up to this much memory do not wait for larger ones."""
 
 MEMORY_BYTES = 64 << 20
-"""How much all works together may reserve for what they make."""
+"""How much all works together may reserve for what they make; as much again for large requests, and for small ones."""
+
+SMALL_REQUEST_BYTES = 4 << 20
+"""Requests that take up to this much memory do not wait for larger ones."""
 
 T = TypeVar("T")
 
@@ -70,50 +71,52 @@ class RoundRobin(Generic[T]):
         return item
 
 
+class Resumed(Protocol):
+    """Work that waits for an off-loop call."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing waits for the call any more, so that it need not run."""
+        ...
+
+    def resume(self, value: Any, failure: BaseException | None) -> None:
+        """The call has ended."""
+        ...
+
+
 class SlicedWork(Pending):
     """A request whose response is made in slices."""
 
     __slots__ = (
         "_context",
         "_failure_sent",
-        "_is_held",
+        "_is_at_work",
         "_lane",
         "_steps",
         "_value_sent",
-        "encoded",
         "ended_with",
-        "holds_back",
+        "may_be_large",
         "reserved_bytes",
+        "reserved_in",
     )
 
     def __init__(self, lane: Lane, context: RequestContext, steps: Steps[Handled]) -> None:
         super().__init__()
         self._lane = lane
         self._context = context
-        self._steps = self._encoding(steps)
-        self.encoded: list[Part] | None = None
+        self._steps = steps
         self._value_sent: Any = None
         self._failure_sent: BaseException | None = None
-        self._is_held = False
         self.reserved_bytes = 0
+        self.reserved_in: MemoryPool | None = None
         self.ended_with: Pending | None = None
         """What the steps have returned, if that is a response to wait for."""
-        self.holds_back = True
+        self.may_be_large = False
+        self._is_at_work = True
 
-    def _encoding(self, steps: Steps[Handled]) -> Steps[Handled]:
-        """`steps`, and the encoding of their response if it is likely to be large, because it took more than one slice."""
-        handled = yield from steps
-        if self._is_held and handled is not None and not isinstance(handled, Pending):
-            yield from self._encode(handled)
-        return handled
-
-    def _encode(self, response: Message) -> Steps[Handled]:
-        encode = partial(encode_response, response, self._context.version, self._context.correlation_id)
-        try:
-            self.encoded = yield OffLoop(encode, SMALL_CALL_BYTES)
-        except EncodeError:
-            pass  # a bug of the handler's: dispatch tries again, and reports it
-        return response
+    @property
+    def holds_back(self) -> bool:
+        return self._is_at_work if self.ended_with is None else self.ended_with.holds_back
 
     def run(self, until_s: float) -> None:
         """Do what can be done until `until_s`."""
@@ -126,43 +129,41 @@ class SlicedWork(Pending):
                 if isinstance(wanted, OffLoop):
                     lane.run_off_loop(self._context.connection.id, self, wanted)
                     return
-                if wanted is not None and not lane.reserve(self._context.connection.id, self, wanted.memory_bytes):
+                if wanted is not None and not lane.reserve(self._context.connection.id, self, wanted):
                     return
                 if lane.now_s() >= until_s:
                     lane.put(self._context.connection.id, self._next_slice)
                     return
         except StopIteration as end:
-            self._release()
+            self._end_work()
             if isinstance(end.value, Pending):
                 self.ended_with = end.value
-                if self._is_held:
-                    self.ended_with.deliver_to(self._encode_and_finish)
+                if not end.value.may_be_large:
+                    self.give_back()  # it waits for something to happen, perhaps for long
+                if self.may_be_large:
+                    self.ended_with.deliver_to(self._finish)
             else:
                 self.complete(end.value)
         except Exception as failure:
-            self._release()
+            self._end_work()
             self.fail(failure)
 
-    def _encode_and_finish(self, response: Message | None, failure: BaseException | None) -> None:
-        if response is None or failure is not None:
-            self._finish(response, failure)
-        else:
-            self.ended_with = None
-            self._steps = self._encode(response)
-            self.resume(None, None)
+    def _end_work(self) -> None:
+        self._is_at_work = False
+        if not self._lane.is_for_requests(self.reserved_in):
+            self.give_back()
 
-    def _release(self) -> None:
-        self.holds_back = False
-        reserved_bytes, self.reserved_bytes = self.reserved_bytes, 0
-        if reserved_bytes:
-            self._lane.give_back(reserved_bytes)
+    def give_back(self) -> None:
+        pool, self.reserved_in = self.reserved_in, None
+        if pool is not None:
+            pool.give_back(self.reserved_bytes)
 
     def _next_slice(self) -> None:
         self.run(self._lane.now_s() + SLICE_S)
 
     def hold(self) -> None:
-        """The request is parked: this is the response from now on."""
-        self._is_held = True
+        """The request is parked: this is the response from now on. It took more than one slice, so it may be large."""
+        self.may_be_large = True
 
     def resume(self, value: Any, failure: BaseException | None) -> None:
         """An off-loop call has ended: go on when the lane gets to it."""
@@ -176,7 +177,8 @@ class SlicedWork(Pending):
     def abandon(self) -> None:
         super().abandon()
         self._value_sent = None
-        self._release()
+        self._is_at_work = False
+        self.give_back()
         if self.ended_with is not None:
             self.ended_with.abandon()
         else:
@@ -194,8 +196,9 @@ class Lane:
         self._is_scheduled = False
         self._small = OffLoopCalls(self)
         self._large = OffLoopCalls(self)
-        self._memory_bytes_free = MEMORY_BYTES
-        self._waiting_for_memory: RoundRobin[tuple[SlicedWork, int]] = RoundRobin()
+        self._made = MemoryPool(MEMORY_BYTES)
+        self._small_requests = MemoryPool(MEMORY_BYTES)
+        self._large_requests = MemoryPool(MEMORY_BYTES)
 
     def start(self, context: RequestContext, steps: Steps[Handled]) -> Handled:
         """Run the first slice: returns the response if that was all, else a `Pending` whose rest waits in the lane."""
@@ -226,31 +229,53 @@ class Lane:
             asyncio.get_running_loop().call_soon(self._take_turn)
         run()
 
-    def run_off_loop(self, owner: int, work: SlicedWork, wanted: OffLoop) -> None:
+    def run_off_loop(self, owner: int, work: Resumed, wanted: OffLoop) -> None:
         """Run a call in a worker thread, then resume `work`."""
         calls = self._small if wanted.memory_bytes <= SMALL_CALL_BYTES else self._large
         calls.put(owner, work, wanted)
 
-    def reserve(self, owner: int, work: SlicedWork, memory_bytes: int) -> bool:
+    def reserve(self, owner: int, work: SlicedWork, wanted: Reserve) -> bool:
         """Whether the memory is there now; else `work` is resumed when it is."""
-        memory_bytes = min(memory_bytes, MEMORY_BYTES)
-        if not self._waiting_for_memory and memory_bytes <= self._memory_bytes_free:
-            self._memory_bytes_free -= memory_bytes
-            work.reserved_bytes = memory_bytes
+        if not wanted.is_for_request:
+            return self._made.reserve(owner, work, wanted.memory_bytes)
+        is_small = wanted.memory_bytes <= SMALL_REQUEST_BYTES
+        return (self._small_requests if is_small else self._large_requests).reserve(owner, work, wanted.memory_bytes)
+
+    def is_for_requests(self, pool: MemoryPool | None) -> bool:
+        """Whether memory from this pool is kept until the request is answered."""
+        return pool is not None and pool is not self._made
+
+
+class MemoryPool:
+    """Memory that works reserve, in turns of their connections."""
+
+    __slots__ = ("_free_bytes", "_size_bytes", "_waiting")
+
+    def __init__(self, size_bytes: int) -> None:
+        self._size_bytes = self._free_bytes = size_bytes
+        self._waiting: RoundRobin[tuple[SlicedWork, int]] = RoundRobin()
+
+    def reserve(self, owner: int, work: SlicedWork, memory_bytes: int) -> bool:
+        memory_bytes = min(memory_bytes, self._size_bytes)
+        if not self._waiting and memory_bytes <= self._free_bytes:
+            self._take(work, memory_bytes)
             return True
-        self._waiting_for_memory.put(owner, (work, memory_bytes))
+        self._waiting.put(owner, (work, memory_bytes))
         return False
 
     def give_back(self, memory_bytes: int) -> None:
         """Reserved memory is free again: resume the works that it is enough for."""
-        self._memory_bytes_free += memory_bytes
-        waiting = self._waiting_for_memory
-        while waiting and waiting.first[1] <= self._memory_bytes_free:
+        self._free_bytes += memory_bytes
+        waiting = self._waiting
+        while waiting and waiting.first[1] <= self._free_bytes:
             work, wanted_bytes = waiting.take()
             if not work.is_done:
-                self._memory_bytes_free -= wanted_bytes
-                work.reserved_bytes = wanted_bytes
+                self._take(work, wanted_bytes)
                 work.resume(None, None)
+
+    def _take(self, work: SlicedWork, memory_bytes: int) -> None:
+        self._free_bytes -= memory_bytes
+        work.reserved_bytes, work.reserved_in = memory_bytes, self
 
 
 class OffLoopCalls:
@@ -260,10 +285,10 @@ class OffLoopCalls:
 
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
-        self._waiting: RoundRobin[tuple[SlicedWork, OffLoop]] = RoundRobin()
+        self._waiting: RoundRobin[tuple[Resumed, OffLoop]] = RoundRobin()
         self._running: asyncio.Task[None] | None = None
 
-    def put(self, owner: int, work: SlicedWork, wanted: OffLoop) -> None:
+    def put(self, owner: int, work: Resumed, wanted: OffLoop) -> None:
         self._waiting.put(owner, (work, wanted))
         if self._running is None:
             self._running = asyncio.get_running_loop().create_task(self._run())
@@ -279,7 +304,7 @@ class OffLoopCalls:
         finally:
             self._running = None
 
-    async def _run_one(self, work: SlicedWork, wanted: OffLoop) -> None:
+    async def _run_one(self, work: Resumed, wanted: OffLoop) -> None:
         try:
             value = await self._lane.workers.run(wanted.call)
         except Exception as failure:
@@ -307,7 +332,61 @@ class Pauses:
         await turn
         self._until_s = lane.now_s() + SLICE_S
 
+    async def off_loop(self, call: Callable[[], T]) -> T:
+        """Run a pure call in a worker thread, in turn with those of other connections; returns or raises what it does."""
+        waiting: AwaitedCall[T] = AwaitedCall()
+        self._lane.run_off_loop(self._owner, waiting, OffLoop(call, SMALL_CALL_BYTES))
+        result = await waiting.ended
+        self._until_s = self._lane.now_s() + SLICE_S
+        return result
+
+
+class AwaitedCall(Generic[T]):
+    """An off-loop call that a coroutine awaits."""
+
+    __slots__ = ("ended",)
+
+    def __init__(self) -> None:
+        self.ended: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    @property
+    def is_done(self) -> bool:
+        return self.ended.done()
+
+    def resume(self, value: Any, failure: BaseException | None) -> None:
+        if self.ended.done():
+            return
+        if failure is None:
+            self.ended.set_result(value)
+        else:
+            self.ended.set_exception(failure)
+
+
+class BackgroundPauses:
+    """For the node's own tasks, such as publishing metadata: `await pauses.here()` lets the loop turn after each slice."""
+
+    __slots__ = ("_now_s", "_until_s")
+
+    def __init__(self) -> None:
+        self._now_s = asyncio.get_running_loop().time
+        self._until_s = self._now_s() + SLICE_S
+
+    async def here(self) -> None:
+        if self._now_s() >= self._until_s:
+            await asyncio.sleep(0)
+            self._until_s = self._now_s() + SLICE_S
+
 
 def in_slices(context: RequestContext, steps: Steps[Handled]) -> Handled:
     """The response that `steps` make: at once if they are few, else later."""
     return context.services.lane.start(context, steps)
+
+
+def off_loop(context: RequestContext, call: Callable[[], Message]) -> Handled:
+    """The response that a pure call makes in a worker thread: for calls that only read the request and immutable images."""
+    return in_slices(context, _call_off_loop(call))
+
+
+def _call_off_loop(call: Callable[[], Message]) -> Steps[Handled]:
+    response: Message = yield OffLoop(call, SMALL_CALL_BYTES)
+    return response

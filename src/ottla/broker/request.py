@@ -83,13 +83,15 @@ class RequestContext:
 class Declined:
     """The fast path of an API has left a request to its handler, with nothing changed.
 
-    `checked` is what it found out about the batches of a produce request, by partition: the handler does not repeat it.
+    `checked` is what it found out about the batches of a produce request, by partition: the handler does not repeat it. A
+    request with many elements is better parsed in a worker thread.
     """
 
-    __slots__ = ("checked",)
+    __slots__ = ("checked", "has_many_elements")
 
-    def __init__(self, checked: Mapping[PartitionTail, CheckedBatch]) -> None:
+    def __init__(self, checked: Mapping[PartitionTail, CheckedBatch], has_many_elements: bool = False) -> None:
         self.checked = checked
+        self.has_many_elements = has_many_elements
 
 
 class Pending:
@@ -101,9 +103,9 @@ class Pending:
     __slots__ = ("_deliver", "_failure", "_is_done", "_response")
 
     encoded: list[Part] | None = None
-    """The frame of the response, if it was encoded already: encoding a large one takes long."""
-    holds_back = False
-    """Whether the request behind it has to wait until it is done, even if both are Produce requests."""
+    """The frame of the reply, if it was made from the frame of the request."""
+    may_be_large = False
+    """Whether the response may have many elements. Then dispatch counts them, and encodes a large one in a worker thread."""
 
     def __init__(self) -> None:
         self._deliver: Callable[[Message | None, BaseException | None], None] | None = None
@@ -114,6 +116,11 @@ class Pending:
     @property
     def is_done(self) -> bool:
         return self._is_done
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether the request behind it has to wait until it is done, even if both are Produce requests."""
+        return False
 
     @property
     def outcome(self) -> tuple[Message | None, BaseException | None]:
@@ -147,6 +154,9 @@ class Pending:
         else:
             self._deliver = deliver
 
+    def give_back(self) -> None:
+        """The request is answered, and its reply encoded: give back what was reserved for it."""
+
     def answer_now(self) -> None:
         """The node is stopping: a request that waits only for more to answer with is answered with what there is."""
 
@@ -160,6 +170,8 @@ class PendingTask(Pending):
     """A response that a coroutine returns: for requests that wait for the controller or the disk. Too slow for the hot path."""
 
     __slots__ = ("task",)
+
+    may_be_large = True
 
     def __init__(self, work: Coroutine[Any, Any, Message | None]) -> None:
         super().__init__()

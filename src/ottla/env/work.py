@@ -56,6 +56,8 @@ class Reserve(NamedTuple):
     """Wait until the node can spare so much memory; it is given back when the work ends. Once for each work."""
 
     memory_bytes: int
+    is_for_request: bool = False
+    """Whether a parsed request takes the memory, not what is made for it. That is given back when the request is answered."""
 
 
 Steps = Generator[OffLoop | Reserve | None, Any, T]

@@ -34,6 +34,8 @@ def keep_sending(client: HostileClient, frames: Sequence[bytes], until_s: float)
 
 def attack(node: HostileNode, frames: Sequence[bytes], connections: int, seconds: float = ATTACK_S) -> None:
     """Send `frames` over and over, pipelined, and check what it does to a bystander of topic `bystander`."""
+    node.await_idle()  # clients of an earlier attack have gone, but the node may still work for them
+    node.forget_peak()
     with Bystander(node.port, "bystander", node.pid) as before:
         time.sleep(1)
     loop_s = loop_cpu_s(node)

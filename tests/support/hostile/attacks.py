@@ -48,6 +48,15 @@ def one_record(value: bytes, codec: Codec = Codec.ZSTD, level: int | None = None
     return bytes(batch)
 
 
+def many_records(count: int) -> bytes:
+    """A valid batch of records without keys and values, one millisecond after the other."""
+    plain = build_batch([Record(number, T0 + number, None, None, ()) for number in range(count)])
+    batch = bytearray(plain[:HEADER_SIZE])
+    batch += compress(Codec.ZSTD, memoryview(plain)[HEADER_SIZE:], 9)
+    set_shape(batch, 0, len(batch), Codec.ZSTD)
+    return bytes(batch)
+
+
 def lying_bomb(size_bytes: int = 120 * MEGABYTE) -> bytes:
     """A batch of 4 KB whose header claims a later timestamp than its one record, of `size_bytes`, has."""
     batch = bytearray(one_record(bytes(size_bytes)))

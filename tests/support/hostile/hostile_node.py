@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +33,7 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 PROBE_TOPIC = "probe-of-the-hostile"
 GROWTH_BYTES_MAX = 150_000_000
+IDLE_S_MAX = 120
 _TALKATIVE = (
     "import sys, ottla.broker.net.fault_log as log; log.LINES_PER_HOST = log.LINES_IN_ALL = 10**9; "
     "import ottla.cli.main as cli; sys.exit(cli.main())"
@@ -99,6 +101,26 @@ class HostileNode:
         assert found is not None
         return int(found[1]) * 1024
 
+    def await_idle(self) -> None:
+        """Wait until the node has done what was sent to it, also by clients that have gone."""
+        until_s = time.monotonic() + IDLE_S_MAX
+        while time.monotonic() < until_s:
+            before_s = self._ready_s
+            time.sleep(0.3)
+            if self._ready_s - before_s < 0.01:
+                return
+        raise AssertionError(f"the node is still at work after {IDLE_S_MAX} s")
+
+    @property
+    def _ready_s(self) -> float:
+        """How long its threads have run, or have been ready to run without a core."""
+        times = [path.read_text().split() for path in Path(f"/proc/{self.pid}/task").glob("*/schedstat")]
+        return sum(int(ran) + int(queued) for ran, queued, _ in times) / 1e9
+
+    def forget_peak(self) -> None:
+        """Measure `memory_bytes_peak` from now on."""
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
     @property
     def is_alive(self) -> bool:
         return self._process.poll() is None
@@ -129,6 +151,7 @@ class HostileNode:
     def must_be_unharmed(self) -> None:
         """Check that the node is alive, serves, has not grown, and has no traceback in its log."""
         self.must_serve()
+        self.await_idle()
         grown = self.memory_bytes - self.memory_bytes_before
         assert grown <= self._growth_bytes_max, f"the node has grown by {grown / 1e6:.0f} MB"
         log = self.log

@@ -11,9 +11,10 @@ import pytest
 from tests.support.nodes.net_server import EchoServer, hello, produce, reply_to_shake, shake
 
 from ottla.broker import dispatch
-from ottla.broker.dispatch import Parked, Route, load_module
+from ottla.broker.dispatch import Route, load_module
 from ottla.broker.handlers import MODULES, ON_CONTROLLER
 from ottla.broker.interception import Interception
+from ottla.broker.parked import Parked
 from ottla.broker.request import CloseConnection, ConnectionInfo, RequestContext
 from ottla.errors import BrokenInvariant, KafkaError
 from ottla.errors.codes import ErrorCode

@@ -8,13 +8,22 @@ from typing import Any, TypeVar
 import pytest
 
 from ottla.broker import lane as lanes
-from ottla.broker.lane import FIRST_SLICE_S, SLICE_S, SMALL_CALL_BYTES, Lane, Pauses, RoundRobin, SlicedWork, in_slices
+from ottla.broker.lane import (
+    FIRST_SLICE_S,
+    SLICE_S,
+    SMALL_CALL_BYTES,
+    BackgroundPauses,
+    Lane,
+    Pauses,
+    RoundRobin,
+    SlicedWork,
+    in_slices,
+    off_loop,
+)
 from ottla.broker.request import ConnectionInfo, Handled, Pending, RequestContext, future_of
 from ottla.env import OffLoop, Reserve, Steps
 from ottla.errors import KafkaError
 from ottla.sim.loop import VirtualLoop
-from ottla.wire.codec import join_parts
-from ottla.wire.headers import encode_response
 from ottla.wire.messages.metadata import MetadataResponse
 
 T = TypeVar("T")
@@ -139,26 +148,33 @@ def test_one_slice_in_each_turn_of_the_loop() -> None:
     virtual(scenario())
 
 
-def test_response_of_more_than_one_slice_is_encoded_off_the_loop() -> None:
+def test_response_of_more_than_one_slice_may_be_large() -> None:
+    async def scenario() -> None:
+        lane = Lane()
+
+        def steps(is_long: bool) -> Steps[Handled]:
+            spend(FIRST_SLICE_S * is_long)
+            yield None
+            return MetadataResponse(cluster_id="c")
+
+        assert isinstance(in_slices(context_of(lane), steps(False)), MetadataResponse)
+        work = in_slices(context_of(lane), steps(True))
+        assert isinstance(work, SlicedWork)
+        assert work.may_be_large
+        assert (await future_of(work)).cluster_id == "c"
+
+    virtual(scenario())
+
+
+def test_pure_call_makes_a_response_off_the_loop() -> None:
     async def scenario() -> None:
         lane = Lane()
         lane.workers = workers = LateWorkers()
-        response = MetadataResponse(cluster_id="c")
-
-        def steps() -> Steps[Handled]:
-            spend(FIRST_SLICE_S)
-            yield None
-            return response
-
-        work = in_slices(context_of(lane), steps())
+        work = off_loop(context_of(lane), lambda: MetadataResponse(cluster_id="c"))
         assert isinstance(work, SlicedWork)
         await turns()
-        assert not work.is_done
         workers.end_first()
-        await turns()
-        assert work.outcome == (response, None)
-        assert work.encoded is not None
-        assert join_parts(work.encoded) == join_parts(encode_response(response, VERSION, 5))
+        assert (await future_of(work)).cluster_id == "c"
 
     virtual(scenario())
 
@@ -296,5 +312,50 @@ def test_coroutines_pause_when_their_slice_is_used_up() -> None:
 
         await asyncio.gather(work("a", 1), work("b", 2))
         assert "".join(done) == "abaabbaabbaabbab"
+
+    virtual(scenario())
+
+
+def test_coroutine_awaits_a_call_off_the_loop() -> None:
+    async def scenario() -> None:
+        lane = Lane()
+        lane.workers = workers = LateWorkers()
+        pauses = Pauses(context_of(lane))
+
+        def fail() -> None:
+            raise KafkaError(7, "no")
+
+        first, second, third = (asyncio.ensure_future(pauses.off_loop(each)) for each in (lambda: 5, fail, fail))
+        await turns()
+        assert len(workers.begun) == 1, "one call at a time"
+        workers.end_first()
+        assert await first == 5
+        third.cancel()
+        await turns()
+        workers.end_first()
+        with pytest.raises(KafkaError):
+            await second
+        await turns()
+        assert not workers.begun, "nobody waits for the third"
+
+    virtual(scenario())
+
+
+def test_task_of_the_node_lets_the_loop_turn_after_each_slice() -> None:
+    async def scenario() -> None:
+        seen: list[str] = []
+
+        async def work() -> None:
+            pauses = BackgroundPauses()
+            for number in range(4):
+                seen.append(f"work {number}")
+                spend(SLICE_S / 2)
+                await pauses.here()
+
+        task = asyncio.ensure_future(work())
+        while not task.done():
+            await asyncio.sleep(0)
+            seen.append("other")
+        assert seen[:6] == ["work 0", "work 1", "other", "work 2", "work 3", "other"]
 
     virtual(scenario())

@@ -5,7 +5,8 @@ leads. A decision's records are replayed and appended at once, so that the next 
 when they are committed. A controller that is not active has no state: the node's `MetadataLoader` follows the log for it. When
 it loses the lead it drops its state, and its waiting callers get NOT_CONTROLLER.
 
-Loop rule: deciding and appending is one plain call, nothing comes between. Nothing here awaits the publishing of metadata.
+Loop rule: deciding and appending is one plain call, nothing comes between. A decision about many elements is made in a worker
+thread (`large_decisions.py`): other decisions wait until it is appended. Nothing here awaits the publishing of metadata.
 If a commit fails, the node stops: the state is then ahead of the disk, and no decision may build on it.
 """
 
@@ -15,9 +16,11 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.broker.hosts import activation
+from ottla.broker.hosts.large_decisions import LargeDecision, decide_and_replay, is_large
 from ottla.broker.hosts.periodic_elections import PeriodicElections
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
@@ -40,6 +43,7 @@ logger = logging.getLogger("ottla.controller")
 
 R = TypeVar("R")
 _NOT_REGISTERED = -1
+_RETRY_MS = 100
 
 
 class ControllerHost:
@@ -68,6 +72,11 @@ class ControllerHost:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._committed_offset = 0
         self._fencing: asyncio.TimerHandle | None = None
+        self._large_first = asyncio.Lock()
+        """Large decisions are made one after the other, with the small ones that have come meanwhile in between."""
+        self._is_free = asyncio.Event()
+        """Clear while a large decision is made."""
+        self._is_free.set()
         self._elections = PeriodicElections(settings, self.write)
         self._activated: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.own_broker_epoch: Callable[[], int] = lambda: _NOT_REGISTERED
@@ -149,13 +158,7 @@ class ControllerHost:
         self.close()
         self.state = ControllerState(self._settings, self._world.randomness)
         logger.info("controller %d is no longer active: the quorum is in epoch %d", self._settings.node_id, epoch)
-        self._refuse_waiting(
-            KafkaError(
-                ErrorCode.NOT_CONTROLLER,
-                f"node {self._settings.node_id} is no longer the active controller; the change may or may not have been made: "
-                "check before you try again",
-            )
-        )
+        self._refuse_waiting(_no_longer_active(self._settings.node_id))
 
     # -- watching brokers
 
@@ -168,6 +171,9 @@ class ControllerHost:
             # It sends no heartbeats in a quorum of one: it lives as long as this process, and has read what is published.
             session = self.state.sessions.touch(self.node_id, own_epoch, now_ms)
             session.metadata_offset = max(session.metadata_offset, self._loader.published_offset - 1)
+        if not self._is_free.is_set():
+            self._check_in(_RETRY_MS)  # the heartbeats that have come wait for the same decision, and are before this
+            return
         check, records = fence_silent_brokers(self.state, now_ms)
         try:
             self._append(records)
@@ -206,17 +212,22 @@ class ControllerHost:
         if request.KEY == ApiKey.UPDATE_FEATURES and self.is_active:
             self.state.quorum_node_ids = self._quorum.voters.ids
             self.state.kraft_upgrade_refusal = self._quorum.refuse_upgrade()
-        return await self.write(lambda state, now_ms: decide(state, request, now_ms, version))
+
+        def decide_request(state: ControllerState, now_ms: int) -> Decision[Any]:
+            return decide(state, request, now_ms, version)
+
+        if is_large(request, self.state):
+            return await self._write_large(decide_request)
+        return await self.write(decide_request)
 
     async def write(self, decide: Callable[[ControllerState, int], Decision[R]]) -> R:
         """The response of `decide(state, now_ms)`, once its records are committed.
 
         A `KafkaError` that `decide` raises goes to the caller, and nothing is written. `now_ms` is from the monotonic clock.
         """
-        if not self.is_active:
-            raise KafkaError(
-                ErrorCode.NOT_CONTROLLER, f"node {self._quorum.node_id} is not the active controller: ask again later"
-            )
+        while not self._is_free.is_set():
+            await self._is_free.wait()
+        self._check_active()
         self.state.next_offset = self._quorum.end_offset  # the quorum may have appended control records
         decision = decide(self.state, self._now_ms())
         try:
@@ -228,6 +239,50 @@ class ControllerHost:
             raise _has_failed(failed) from failed
         await self._committed_up_to(self._quorum.end_offset)
         return decision.response
+
+    async def _write_large(self, decide: Callable[[ControllerState, int], Decision[R]]) -> R:
+        """Like `write`, but decides in a worker thread, where the loop can run meanwhile."""
+        async with self._large_first:
+            self._is_free.clear()
+            try:
+                large = await self._decide_large(decide)
+                if large.change is not None:
+                    self._append_large(large)
+            except LogDirectoryFailed as failed:
+                raise _has_failed(failed) from failed
+            finally:
+                self._is_free.set()
+        await self._committed_up_to(self._quorum.end_offset)
+        return large.decision.response
+
+    async def _decide_large(self, decide: Callable[[ControllerState, int], Decision[R]]) -> LargeDecision[R]:
+        state = self.state
+        while True:
+            self._check_active()
+            state.next_offset = self._quorum.end_offset
+            call = partial(decide_and_replay, decide, state, self._now_ms(), self._quorum)
+            large = await self._world.compute.run(call)
+            if self.state is not state:
+                raise _no_longer_active(self.node_id)
+            self._check_active()
+            if large.change is None or large.change.batches[0].base_offset == self._quorum.end_offset:
+                return large  # else the quorum has appended control records meanwhile
+
+    def _append_large(self, large: LargeDecision[Any]) -> None:
+        assert large.change is not None
+        try:
+            for batch in large.change.batches:
+                self.state.take(large.image, batch.records, batch.base_offset)
+            self._quorum.append(large.change)
+        except Exception as failure:
+            self._quorum.fail(failure)  # the state may be ahead of the log now: no decision may build on it
+            raise
+
+    def _check_active(self) -> None:
+        if not self.is_active:
+            raise KafkaError(
+                ErrorCode.NOT_CONTROLLER, f"node {self._quorum.node_id} is not the active controller: ask again later"
+            )
 
     def _append(self, records: Sequence[Message]) -> None:
         if not records:
@@ -268,6 +323,14 @@ class ControllerHost:
         for _, committed in waiting:
             if not committed.done():
                 committed.set_exception(refusal)
+
+
+def _no_longer_active(node_id: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.NOT_CONTROLLER,
+        f"node {node_id} is no longer the active controller; the change may or may not have been made: check before you try "
+        "again",
+    )
 
 
 def _has_failed(reason: BaseException) -> KafkaError:

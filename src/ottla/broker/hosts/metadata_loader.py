@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ottla.broker.lane import BackgroundPauses
 from ottla.errors import KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.image.delta import MetadataDelta
@@ -30,8 +31,8 @@ logger = logging.getLogger("ottla.metadata")
 
 Publish = Callable[[MetadataDelta, MetadataImage], Awaitable[None]]
 
-RECORDS_PER_TURN = 2000
-"""After this many replayed records other tasks run."""
+RECORDS_PER_PAUSE = 100
+"""After this many replayed records it is checked whether other tasks have to run."""
 
 
 class MetadataLoader:
@@ -146,16 +147,14 @@ class MetadataLoader:
         if not queued:
             return  # what came during the last publication was taken with it
         delta, items, is_replacing = self._open(queued, self._newest)
-        provenance, records = None, 0
+        provenance, pauses = None, BackgroundPauses()
         for batch in items:
             self._folded_bytes += batch.size_bytes
             if batch.records:
-                delta.replay_all(batch.records)
+                for start in range(0, len(batch.records), RECORDS_PER_PAUSE):
+                    delta.replay_all(batch.records[start : start + RECORDS_PER_PAUSE])
+                    await pauses.here()
                 provenance = Provenance(batch.last_offset, batch.epoch, batch.timestamp_ms)
-                records += len(batch.records)
-                if records > RECORDS_PER_TURN:
-                    records = 0
-                    await asyncio.sleep(0)
         image = self._newest = self._newest if provenance is None else delta.finish(provenance)
         for _ in queued:
             self._queued.popleft()

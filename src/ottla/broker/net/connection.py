@@ -19,9 +19,10 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from ottla.broker.dispatch import Dispatcher, Parked
+from ottla.broker.dispatch import Dispatcher
 from ottla.broker.lane import FIRST_SLICE_S, SLICE_S
 from ottla.broker.net.memory import RequestMemory
+from ottla.broker.parked import Parked
 from ottla.broker.request import CloseConnection, ConnectionInfo
 from ottla.env import Sendable, Stream
 from ottla.errors import DecodeError

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from ottla.broker.lane import BackgroundPauses
 from ottla.broker.partitions.partition import Partition
 from ottla.errors import BrokenInvariant, LogDirectoryFailed, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
@@ -38,13 +39,14 @@ async def follow(here: Partitions, delta: MetadataDelta, image: MetadataImage) -
     if is_start:
         await _put_strays_aside(here, image)
         here.has_followed = True
+    pauses = BackgroundPauses()
     for topic in delta.deleted_topics.values():
         names = [TopicPartition(topic.name, index) for index in sorted(topic.partitions)]
         here.deleted.update(dict.fromkeys(names))
-        await _delete(here, names, topic.id)
+        await _delete(here, names, topic.id, pauses)
     for topic_id in sorted(delta.changed_topics):
         if (changed := image.topics.by_id.get(topic_id)) is not None:
-            await _follow_topic(here, changed, delta.base.topics.by_id.get(topic_id), is_start)
+            await _follow_topic(here, changed, delta.base.topics.by_id.get(topic_id), is_start, pauses)
     _follow_configs(here, delta)
     _follow_verification(here)
     here.take_losses()
@@ -66,10 +68,11 @@ async def _put_strays_aside(here: Partitions, image: MetadataImage) -> None:
                 break
 
 
-async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is_start: bool) -> None:
+async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is_start: bool, pauses: BackgroundPauses) -> None:
     missing: list[NewPartition] = []
     moved_away: list[TopicPartition] = []
     for index in sorted(topic.partitions):
+        await pauses.here()
         state = topic.partitions[index]
         if here.node_id not in state.replicas:
             if before is not None and index in before.partitions and here.node_id in before.partitions[index].replicas:
@@ -84,8 +87,8 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
             directory_id = _directory_of(state, here.node_id)
             missing.append(NewPartition(TopicPartition(topic.name, index), config, topic.id, is_new, directory_id))
     if moved_away:
-        await _delete(here, moved_away, topic.id)
-    if missing and (shortage := await _make(here, topic, missing)) is not None:
+        await _delete(here, moved_away, topic.id, pauses)
+    if missing and (shortage := await _make(here, topic, missing, pauses)) is not None:
         count = counted(here.waiting_of(topic.id), "partition")
         logger.error("not created yet: %s of %s: %s", count, topic.name, shortage)
 
@@ -96,10 +99,13 @@ async def _truncated(here: Partitions, name: TopicPartition) -> None:
         await asyncio.wait([truncation])
 
 
-async def _make(here: Partitions, topic: Topic, missing: list[NewPartition]) -> OutOfDescriptors | None:
+async def _make(
+    here: Partitions, topic: Topic, missing: list[NewPartition], pauses: BackgroundPauses
+) -> OutOfDescriptors | None:
     """Find or create the logs of partitions; returns why some have to wait, if they do."""
     shortage = None
     for new, made in zip(missing, await here.directories.create_all(missing), strict=True):
+        await pauses.here()
         if isinstance(made, OutOfDescriptors):
             shortage = made
             here.waiting_for_room[new.partition] = new
@@ -118,7 +124,7 @@ async def make_waiting(here: Partitions, image: MetadataImage) -> None:
         by_topic.setdefault(new.topic_id, []).append(new._replace(config=here.settings.topic_config(new.partition.topic)))
     for topic_id, waiting in by_topic.items():
         topic = image.topics.by_id[topic_id]  # deleting the topic would have removed them from `waiting_for_room`
-        await _make(here, topic, waiting)
+        await _make(here, topic, waiting, BackgroundPauses())
         if (made_count := len(waiting) - here.waiting_of(topic_id)) > 0:
             logger.info("files can be opened again: created %s of %s", counted(made_count, "partition"), topic.name)
 
@@ -155,10 +161,11 @@ async def _open(here: Partitions, new: NewPartition, made: PartitionLog | BaseEx
     return partition
 
 
-async def _delete(here: Partitions, names: list[TopicPartition], topic_id: Uuid) -> None:
+async def _delete(here: Partitions, names: list[TopicPartition], topic_id: Uuid, pauses: BackgroundPauses) -> None:
     """Delete partitions; requests parked on them get UNKNOWN_TOPIC_OR_PARTITION."""
     doomed = []
     for name in names:
+        await pauses.here()
         here.offline.pop(name, None)
         here.waiting_for_room.pop(name, None)
         partition = here.find(*name)

@@ -13,6 +13,7 @@ from ottla.broker.request import Pending
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
+from ottla.wire.elements import MANY_ELEMENTS
 
 if TYPE_CHECKING:
     from ottla.broker.handlers.fast_path.kernel_produce import Appended, Unsettled
@@ -62,7 +63,7 @@ class DelayedProduce(Pending):
     partitions that are not added yet would count as acknowledged. For the same reason its time runs from `all_added` on.
     """
 
-    __slots__ = ("_answer", "_are_all_added", "_timeout_s", "_timer", "_waits")
+    __slots__ = ("_answer", "_are_all_added", "_timeout_s", "_timer", "_waits", "may_be_large")
 
     def __init__(self, response: ProduceResponse | None, timeout_ms: int) -> None:
         super().__init__()
@@ -71,6 +72,7 @@ class DelayedProduce(Pending):
         self._waits: dict[AckWait, Partition] = {}
         self._timeout_s = max(timeout_ms, 0) / 1000
         self._timer: asyncio.TimerHandle | None = None
+        self.may_be_large = False
 
     @property
     def is_waiting(self) -> bool:
@@ -87,6 +89,7 @@ class DelayedProduce(Pending):
     def all_added(self) -> None:
         """All partitions are added: answer the request as soon as none of them waits."""
         self._are_all_added = True
+        self.may_be_large = len(self._waits) > MANY_ELEMENTS
         self._timer = asyncio.get_running_loop().call_later(self._timeout_s, self._time_is_over)
         self._complete_if_settled()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ottla.broker.request import Pending
 from ottla.wire.base import Message
+from ottla.wire.elements import MANY_ELEMENTS
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition
@@ -30,7 +31,7 @@ class DelayedFetch(Pending):
     A follower's fetch is tried when the log grows, a consumer's when the high watermark moves.
     """
 
-    __slots__ = ("_attempt", "_is_follower", "_missing_bytes", "_on_left", "_partitions", "_timer")
+    __slots__ = ("_attempt", "_is_follower", "_missing_bytes", "_on_left", "_partitions", "_timer", "may_be_large")
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class DelayedFetch(Pending):
         self._attempt = attempt
         self._missing_bytes = attempt.missing_bytes
         self._partitions = partitions
+        self.may_be_large = len(partitions) > MANY_ELEMENTS
         for partition in partitions:
             (partition.follower_watches if is_follower else partition.watches)[self] = None
         self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self.answer_now)

@@ -1,14 +1,16 @@
 """Tries parked fetches again after an append: on the loop's next turn, once for all appends of a turn.
 
 An append only marks its partition. The fetches that may be answered now are tried on the loop's next turn: by then the producer
-has its reply, and one response carries all records appended until then. A turn tries at most `TRIES_PER_TURN` fetches, however
-many are parked, so that other connections are served in between.
+has its reply, and one response carries all records appended until then. A turn tries at most `TRIES_PER_TURN` fetches, and
+for at most `SLICE_S`, however many are parked, so that other connections are served in between.
 """
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
+
+from ottla.broker.lane import SLICE_S
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition
@@ -56,8 +58,18 @@ class Wakeups:
             for fetch in partition.watches:
                 if fetch.may_be_answered_by(size_bytes):
                     self._ready[fetch] = None
+        if len(self._ready) == 1:
+            self._ready.popitem()[0].try_answer()
+        elif self._ready:
+            self._try_for_a_slice()
+
+    def _try_for_a_slice(self) -> None:
+        now_s = asyncio.get_running_loop().time
+        until_s = now_s() + SLICE_S
         for fetch in list(self._ready)[:TRIES_PER_TURN]:
             del self._ready[fetch]
             fetch.try_answer()
+            if now_s() >= until_s:
+                break
         if self._ready:
             self._schedule()

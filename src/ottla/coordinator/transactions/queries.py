@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from ottla.coordinator.contract import Instant
@@ -42,16 +42,16 @@ def states_named(names: Collection[str]) -> tuple[Collection[TransactionState] |
     return (known if names else None), unknown
 
 
-def list_transactions(table: TransactionTable, filters: Filters, now: Instant) -> list[ListedTransaction]:
-    """One entry per transactional id that passes `filters`."""
+def list_transactions(table: TransactionTable, ids: Iterable[str], filters: Filters, now: Instant) -> list[ListedTransaction]:
+    """One entry for each of the transactional ids that exists and passes `filters`."""
     return [
         ListedTransaction(
             transactional_id=known.transactional_id,
             producer_id=known.producer_id,
             transaction_state=NAMES[known.state],
         )
-        for known in table.by_id.values()
-        if filters.wants(known, now)
+        for known in map(table.by_id.get, ids)
+        if known is not None and filters.wants(known, now)
     ]
 
 

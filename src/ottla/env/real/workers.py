@@ -47,8 +47,8 @@ class ThreadWorkers:
 
 RETURNED_BYTES = 1 << 20
 _M_MMAP_THRESHOLD = -3
-COMPUTE_THREADS = 2
-"""One for large calls and one for small ones (`broker/lane.py`): a small one never waits for a large one."""
+COMPUTE_THREADS = 3
+"""One for large calls, one for small ones (`broker/lane.py`), one for large decisions of the controller."""
 
 
 def compute_workers() -> ThreadWorkers:

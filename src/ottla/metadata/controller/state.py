@@ -73,19 +73,19 @@ class ControllerState:
 
     def replay(self, records: Sequence[Message], offset: int, epoch: int, timestamp_ms: int) -> None:
         """Apply records that are in the log from `offset` on, just appended or loaded."""
-        if not records:
-            return
-        delta = MetadataDelta(self.image)
+        if records:
+            self.take(replayed(self.image, records, offset, epoch, timestamp_ms), records, offset)
+
+    def take(self, image: MetadataImage, records: Sequence[Message], offset: int) -> None:
+        """Go on with `image`, which is the one before with `records` replayed."""
         for at, record in enumerate(records, start=offset):
-            delta.replay(record)
             if isinstance(record, RegisterBrokerRecord):
                 self._registration_offsets[record.broker_id] = at
             elif isinstance(record, UnregisterBrokerRecord):
                 self._registration_offsets.pop(record.broker_id, None)
                 self.sessions.forget(record.broker_id)
-        last = offset + len(records) - 1
-        self.image = delta.finish(Provenance(last, epoch, timestamp_ms))
-        self.next_offset = last + 1
+        self.image = image
+        self.next_offset = offset + len(records)
 
     def activate(self, now_ms: int, own_broker_epoch: int = -1) -> None:
         """This controller has become the active one: each unfenced broker gets a new session to send a heartbeat in.
@@ -101,3 +101,10 @@ class ControllerState:
     def registration_offset(self, broker_id: int) -> int:
         """The offset that a broker must have read before it is unfenced: that of its registration."""
         return self._registration_offsets.get(broker_id, self.image.cluster.brokers[broker_id].epoch)
+
+
+def replayed(image: MetadataImage, records: Sequence[Message], offset: int, epoch: int, timestamp_ms: int) -> MetadataImage:
+    """`image` with the records applied that are in the log from `offset` on."""
+    delta = MetadataDelta(image)
+    delta.replay_all(records)
+    return delta.finish(Provenance(offset + len(records) - 1, epoch, timestamp_ms))

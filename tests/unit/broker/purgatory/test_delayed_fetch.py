@@ -6,10 +6,11 @@ import pytest
 from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, virtual, waiting
 
+from ottla.broker.lane import SLICE_S
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.purgatory.delayed_fetch import DelayedFetch
-from ottla.broker.purgatory.wakeups import TRIES_PER_TURN
 from ottla.broker.request import Pending
+from ottla.sim.loop import VirtualLoop
 from ottla.wire.base import Message
 from ottla.wire.messages.fetch import FetchResponse
 
@@ -29,6 +30,16 @@ class Attempt:
         if self.failure is not None:
             raise self.failure
         return (self.later or FetchResponse()) if self.enough or is_last else None
+
+
+class SlowAttempt(Attempt):
+    """A fetch that takes a quarter of a slice."""
+
+    def answer(self, is_last: bool) -> Message | Pending | None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.spend(SLICE_S / 4)
+        return super().answer(is_last)
 
 
 async def two_partitions() -> tuple[HeldPartitions, list[Partition]]:
@@ -101,10 +112,10 @@ def test_failed_try_fails_that_fetch_and_the_others_are_answered() -> None:
     virtual(scenario())
 
 
-def test_a_loop_turn_tries_a_bounded_number_of_fetches() -> None:
+def test_a_loop_turn_tries_fetches_for_a_slice() -> None:
     async def scenario() -> None:
         held, partitions = await two_partitions()
-        attempts = [Attempt() for _ in range(2 * TRIES_PER_TURN + 1)]
+        attempts = [SlowAttempt() for _ in range(9)]
         replies = [waiting(DelayedFetch(attempt, partitions[:1], 60_000)) for attempt in attempts]
         for attempt in attempts:
             attempt.enough = True
@@ -113,7 +124,7 @@ def test_a_loop_turn_tries_a_bounded_number_of_fetches() -> None:
         while not all(reply.done() for reply in replies):
             await asyncio.sleep(0)
             turns.append(sum(attempt.tries for attempt in attempts))
-        assert turns == [TRIES_PER_TURN, 2 * TRIES_PER_TURN, 2 * TRIES_PER_TURN + 1]
+        assert turns == [4, 8, 9]
 
     virtual(scenario())
 

@@ -9,6 +9,7 @@ from ottla.coordinator.transactions.queries import Filters, describe, list_trans
 from ottla.coordinator.transactions.states import TransactionState
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
+from ottla.wire.messages.list_transactions import TransactionState as ListedTransaction
 
 
 @pytest.fixture
@@ -22,12 +23,17 @@ def shard() -> ShardInHand:
     return made
 
 
+def _listed(shard: ShardInHand, **filters: Any) -> list[ListedTransaction]:
+    table = shard.shard.table
+    return list_transactions(table, [*table.by_id, "gone meanwhile"], Filters(**filters), shard.now)
+
+
 def names(shard: ShardInHand, **filters: Any) -> list[str]:
-    return sorted(each.transactional_id for each in list_transactions(shard.shard.table, Filters(**filters), shard.now))
+    return sorted(each.transactional_id for each in _listed(shard, **filters))
 
 
 def test_listing(shard: ShardInHand) -> None:
-    listed = list_transactions(shard.shard.table, Filters(), shard.now)
+    listed = _listed(shard)
     found = sorted((each.transactional_id, each.producer_id, each.transaction_state) for each in listed)
     assert found == [("empty", 1000, "Empty"), ("open", 1001, "Ongoing")]
     assert names(shard, states=frozenset({TransactionState.EMPTY})) == ["empty"]

@@ -7,8 +7,7 @@ All versions (1 and 2) have the same fields.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ottla.broker.lane import Pauses
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -20,9 +19,6 @@ from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 
-if TYPE_CHECKING:
-    from ottla.broker.services import Services
-
 
 def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -> Handled:
     # If a partition is named twice, the last directory counts.
@@ -32,7 +28,7 @@ def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -> Hand
         for topic in directory.topics
         for index in topic.partitions
     }
-    return PendingTask(_move(context.services, wanted))
+    return PendingTask(_move(context, wanted))
 
 
 def refuse(context: RequestContext, request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
@@ -46,14 +42,16 @@ def refuse(context: RequestContext, request: AlterReplicaLogDirsRequest, error: 
     )
 
 
-async def _move(services: Services, wanted: dict[TopicPartition, str]) -> AlterReplicaLogDirsResponse:
+async def _move(context: RequestContext, wanted: dict[TopicPartition, str]) -> AlterReplicaLogDirsResponse:
     codes: dict[TopicPartition, int] = {}
+    services, pauses = context.services, Pauses(context)
     for partition, path in wanted.items():
         try:
             await services.moves.request(partition, path)
             codes[partition] = ErrorCode.NONE
         except KafkaError as error:
             codes[partition] = error.code
+        await pauses.here()
     return _response(codes)
 
 

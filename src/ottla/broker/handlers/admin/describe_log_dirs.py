@@ -8,12 +8,15 @@ v3: an error code for the whole response. v4: total and usable bytes of each dir
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ottla.broker.lane import Pauses
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
+from ottla.wire.elements import MANY_ELEMENTS, has_many_elements
 from ottla.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -23,7 +26,6 @@ from ottla.wire.messages.describe_log_dirs import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.services import Services
     from ottla.log.directories.log_directories import LogDirectories
     from ottla.log.directories.log_directory import LogDirectory
     from ottla.log.partition_log import PartitionLog
@@ -32,18 +34,16 @@ _NO_LAG = -1
 
 
 def handle(context: RequestContext, request: DescribeLogDirsRequest) -> Handled:
-    wanted: set[TopicPartition] | None = None
-    if request.topics is not None:
-        wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    return PendingTask(_describe(context.services, wanted))
+    return PendingTask(_describe(context, request))
 
 
 def refuse(context: RequestContext, request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:
     return DescribeLogDirsResponse(error_code=error.code)
 
 
-async def _describe(services: Services, wanted: set[TopicPartition] | None) -> DescribeLogDirsResponse:
-    response = DescribeLogDirsResponse()
+async def _describe(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    response, services, pauses = DescribeLogDirsResponse(), context.services, Pauses(context)
+    wanted = await pauses.off_loop(partial(_wanted, request)) if has_many_elements(request) else _wanted(request)
     for directory in services.directories.placeable:
         result = DescribeLogDirsResult(log_dir=directory.path)
         result.is_cordoned = services.directories.is_cordoned(directory)
@@ -54,19 +54,27 @@ async def _describe(services: Services, wanted: set[TopicPartition] | None) -> D
         except OSError as error:
             services.partitions.lose_directory(LogDirectoryFailed(directory.path, error))
         if directory.is_online:
-            result.topics = _topics(services.directories, directory, wanted)
+            result.topics = await _topics(services.directories, directory, wanted, pauses)
         else:
             result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
     return response
 
 
-def _topics(
-    directories: LogDirectories, directory: LogDirectory, wanted: set[TopicPartition] | None
+def _wanted(request: DescribeLogDirsRequest) -> set[TopicPartition] | None:
+    if request.topics is None:
+        return None
+    return {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
+
+
+async def _topics(
+    directories: LogDirectories, directory: LogDirectory, wanted: set[TopicPartition] | None, pauses: Pauses
 ) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
     for logs, is_future in ((directory.logs, False), (directory.future_logs, True)):
-        for partition, log in sorted(logs.items()):
-            if wanted is None or partition in wanted:
+        sort = partial(sorted, list(logs.items()))
+        for partition, log in await pauses.off_loop(sort) if len(logs) > MANY_ELEMENTS else sort():
+            await pauses.here()
+            if (wanted is None or partition in wanted) and partition in logs:
                 topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic))
                 topic.partitions.append(_partition(directories, partition, log, is_future))
     return list(topics.values())

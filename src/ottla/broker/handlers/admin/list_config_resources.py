@@ -5,10 +5,15 @@ v0: only client metrics. v1: all types, and a filter for them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from functools import partial
+
+from ottla.broker.lane import off_loop
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.metadata.image.image import ResourceType
+from ottla.metadata.image.image import MetadataImage, ResourceType
+from ottla.wire.elements import MANY_ELEMENTS
 from ottla.wire.messages.list_config_resources import ConfigResource, ListConfigResourcesRequest, ListConfigResourcesResponse
 
 _ALL = (
@@ -23,11 +28,17 @@ _ALL = (
 
 def handle(context: RequestContext, request: ListConfigResourcesRequest) -> Handled:
     supported = (ResourceType.CLIENT_METRICS,) if context.version == 0 else _ALL
-    wanted = request.resource_types or supported
+    wanted = frozenset(request.resource_types or supported)
     for type_ in wanted:
         if type_ not in supported:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"resources of type {type_} cannot be listed")
     image = context.services.metadata.image
+    if len(image.topics.by_name) + len(image.configs) + len(wanted) > MANY_ELEMENTS:
+        return off_loop(context, partial(_listed, image, wanted))
+    return _listed(image, wanted)
+
+
+def _listed(image: MetadataImage, wanted: Collection[int]) -> ListConfigResourcesResponse:
     named = {
         ResourceType.GROUP: sorted(name for type_, name in image.configs if type_ == ResourceType.GROUP),
         ResourceType.CLIENT_METRICS: sorted(name for type_, name in image.configs if type_ == ResourceType.CLIENT_METRICS),

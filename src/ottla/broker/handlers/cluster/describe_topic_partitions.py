@@ -8,13 +8,17 @@ There is only version 0.
 
 from __future__ import annotations
 
+from functools import partial
+
 from ottla.broker.handlers.cluster.cluster_view import TOPIC_OPERATIONS, unknown_topic_code, view_partition
-from ottla.broker.request import RequestContext
+from ottla.broker.lane import off_loop
+from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS
 from ottla.metadata.image.image import MetadataImage
 from ottla.metadata.image.topics import PartitionState, Topic
+from ottla.wire.elements import MANY_ELEMENTS
 from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -24,7 +28,13 @@ from ottla.wire.messages.describe_topic_partitions import (
 )
 
 
-def handle(context: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+def handle(context: RequestContext, request: DescribeTopicPartitionsRequest) -> Handled:
+    if len(request.topics or context.services.metadata.image.topics.by_name) > MANY_ELEMENTS:
+        return off_loop(context, partial(_answer, context, request))
+    return _answer(context, request)
+
+
+def _answer(context: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
     image = context.services.metadata.image
     cursor = request.cursor
     if cursor is not None and request.topics and all(topic.name != cursor.topic_name for topic in request.topics):

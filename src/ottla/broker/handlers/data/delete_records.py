@@ -14,6 +14,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.data.hosted_partitions import ask
+from ottla.broker.lane import in_slices
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
@@ -27,6 +28,7 @@ from ottla.wire.messages.delete_records import (
 
 if TYPE_CHECKING:
     from ottla.broker.services import Services
+    from ottla.env import Steps
     from ottla.log.partition_log import PartitionLog
 
 HIGH_WATERMARK = -1
@@ -34,11 +36,18 @@ _NO_OFFSET = -1
 
 
 def handle(context: RequestContext, request: DeleteRecordsRequest) -> Handled:
+    return in_slices(context, _delete_each(context, request))
+
+
+def _delete_each(context: RequestContext, request: DeleteRecordsRequest) -> Steps[Handled]:
     # If a partition is named twice, the last offset counts.
     wanted = {
         TopicPartition(topic.name, each.partition_index): each.offset for topic in request.topics for each in topic.partitions
     }
-    results = {partition: _delete(context.services, partition, offset) for partition, offset in wanted.items()}
+    results: dict[TopicPartition, DeleteRecordsPartitionResult] = {}
+    for partition, offset in wanted.items():
+        results[partition] = _delete(context.services, partition, offset)
+        yield None
     deleted = [partition for partition, result in results.items() if result.error_code == ErrorCode.NONE]
     if not deleted:
         return _response(results)

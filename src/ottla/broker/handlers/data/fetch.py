@@ -19,16 +19,19 @@ of voters, v18: high watermark of voters; neither is used here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from typing import cast
 
-from ottla.broker.fetch_sessions import Answers, FetchContext, FetchedPartition
+from ottla.broker.fetch_sessions import TOPIC_IDS_SINCE, Answers, FetchContext, FetchedPartition, Key, wanted_by
 from ottla.broker.handlers.data.leader_hints import leader_hint
 from ottla.broker.handlers.data.nearest_replica import RACK_AWARE, nearest_replica
+from ottla.broker.lane import SMALL_CALL_BYTES, in_slices
 from ottla.broker.partitions.in_sync import NO_BROKER_EPOCH
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.purgatory.delayed_fetch import DelayedFetch
 from ottla.broker.request import Handled, Pending, PendingTask, RequestContext
-from ottla.env import FileRange
+from ottla.env import FileRange, OffLoop, Steps
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID, uuid_text
@@ -47,6 +50,9 @@ from ottla.wire.messages.fetch import (
 
 CONSUMER = -1
 FROM_FOLLOWERS_SINCE = 11
+PARTITIONS_ON_LOOP = 1000
+"""With more partitions than this a fetch is read in slices (`broker/lane.py`)."""
+PARTITIONS_PER_STEP = 50
 HINTS_SINCE = 16
 REPLICA_STATE_SINCE = 15
 STORAGE_ERROR_SINCE = 6
@@ -63,22 +69,54 @@ def handle(context: RequestContext, request: FetchRequest) -> Handled:
         replica_id = CONSUMER
         if request.replica_state is not None:
             replica_id, broker_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
-    sessions = context.services.fetch_sessions
-    begun = sessions.begin(request, context.version, replica_id >= 0)
+    count = len(request.topics)
+    for topic in request.topics:
+        count += len(topic.partitions)
+    if count > PARTITIONS_ON_LOOP:
+        return in_slices(context, _handle_many(context, request, replica_id, broker_epoch))
+    return _handle(context, request, replica_id, broker_epoch)
+
+
+def _handle_many(context: RequestContext, request: FetchRequest, replica_id: int, broker_epoch: int) -> Steps[Handled]:
+    """Handle a request that names many partitions: a worker thread collects them."""
+    call = partial(wanted_by, request, context.version >= TOPIC_IDS_SINCE)
+    named: dict[Key, FetchedPartition] = yield OffLoop(call, SMALL_CALL_BYTES)
+    return _handle(context, request, replica_id, broker_epoch, named)
+
+
+def _handle(
+    context: RequestContext,
+    request: FetchRequest,
+    replica_id: int,
+    broker_epoch: int,
+    named: dict[Key, FetchedPartition] | None = None,
+) -> Handled:
+    begun = context.services.fetch_sessions.begin(request, context.version, replica_id >= 0, named)
     if isinstance(begun, FetchResponse):
         return begun
     fetch = Fetch(context, begun, request, replica_id, broker_epoch)
-    answer = fetch.answer(is_last=request.max_wait_ms <= 0)
-    if answer is not None:
-        return answer
+    is_last = request.max_wait_ms <= 0
+    if fetch.is_large:
+        return in_slices(context, _answer_or_wait(context, request, begun, fetch, is_last))
+    return fetch.answer(is_last) or _wait(context, request, begun, fetch)
+
+
+def _answer_or_wait(
+    context: RequestContext, request: FetchRequest, begun: FetchContext, fetch: Fetch, is_last: bool
+) -> Steps[Handled]:
+    answer = yield from fetch.answer_in_steps(is_last)
+    return answer or _wait(context, request, begun, fetch)
+
+
+def _wait(context: RequestContext, request: FetchRequest, begun: FetchContext, fetch: Fetch) -> Handled:
+    """Park a fetch that has found too little."""
+    sessions, is_follower = context.services.fetch_sessions, fetch.is_follower
     if begun.is_incremental:  # its partitions are counted with the session's
-        return DelayedFetch(fetch, fetch.watched, request.max_wait_ms, is_follower=replica_id >= 0)
+        return DelayedFetch(fetch, fetch.watched, request.max_wait_ms, is_follower=is_follower)
     count = len(begun.wanted)
     if not sessions.may_wait(count):
         return fetch.answer(is_last=True)
-    return DelayedFetch(
-        fetch, fetch.watched, request.max_wait_ms, lambda: sessions.has_waited(count), is_follower=replica_id >= 0
-    )
+    return DelayedFetch(fetch, fetch.watched, request.max_wait_ms, lambda: sessions.has_waited(count), is_follower=is_follower)
 
 
 def refuse(context: RequestContext, request: FetchRequest, error: KafkaError) -> Message:
@@ -92,13 +130,16 @@ class Fetch:
         "_broker_epoch",
         "_cold",
         "_context",
+        "_has_failed",
         "_is_counted",
         "_isolation",
+        "_left_bytes",
         "_max_bytes",
         "_min_bytes",
         "_plan",
         "_rack",
         "_replica_id",
+        "_total_bytes",
         "_version",
         "missing_bytes",
     )
@@ -125,16 +166,51 @@ class Fetch:
         else:
             self._isolation = _LOG_END
         self._cold: list[tuple[Partition, str, FetchedPartition, PartitionData]] = []
+        self._left_bytes, self._total_bytes, self._has_failed = self._max_bytes, 0, False
         self.missing_bytes = 0
 
+    @property
+    def is_follower(self) -> bool:
+        """Whether a replica fetches, not a consumer."""
+        return self._replica_id >= 0
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it has so many partitions that they are read in slices."""
+        return len(self._plan.wanted) > PARTITIONS_ON_LOOP
+
     def answer(self, is_last: bool) -> Message | Pending | None:
-        """Read all partitions of the request; None if there are fewer than `min_bytes` and it is worth waiting for more."""
+        """Read all partitions of the request; None if there are fewer than `min_bytes` and it is worth waiting for more.
+
+        One with many partitions is always answered: reading all of them over and over would cost more than a short response.
+        """
+        if self.is_large:
+            return in_slices(self._context, self.answer_in_steps(is_last=True))
         answers: Answers = []
         unknown: Answers = []
+        self._begin()
+        self._read_each(self._plan.wanted.values(), answers, unknown)
+        return self._concluded(answers, unknown, is_last)
+
+    def answer_in_steps(self, is_last: bool) -> Steps[Message | Pending | None]:
+        """Like `answer`, a few partitions at a time."""
+        answers: Answers = []
+        unknown: Answers = []
+        self._begin()
+        all_wanted = list(self._plan.wanted.values())
+        for start in range(0, len(all_wanted), PARTITIONS_PER_STEP):
+            self._read_each(all_wanted[start : start + PARTITIONS_PER_STEP], answers, unknown)
+            yield None
+        return self._concluded(answers, unknown, is_last)
+
+    def _begin(self) -> None:
         self._cold = []
-        left_bytes, total_bytes, has_failed = self._max_bytes, 0, False
+        self._left_bytes, self._total_bytes, self._has_failed = self._max_bytes, 0, False
+
+    def _read_each(self, all_wanted: Iterable[FetchedPartition], answers: Answers, unknown: Answers) -> None:
+        """Read partitions; what they answer goes to `answers`, for those that are not here to `unknown`."""
+        left_bytes, total_bytes, has_failed = self._left_bytes, self._total_bytes, self._has_failed
         is_incremental, is_consumer = self._plan.is_incremental, self._isolation is not _LOG_END
-        all_wanted = self._plan.wanted.values()
         for wanted in all_wanted:
             partition = wanted.partition
             if partition is None or not partition.is_leading:
@@ -177,8 +253,12 @@ class Fetch:
                 left_bytes -= len(data.records)
             elif data.error_code or data.diverging_epoch is not None or data.preferred_read_replica >= 0:
                 has_failed = True
+        self._left_bytes, self._total_bytes, self._has_failed = left_bytes, total_bytes, has_failed
+
+    def _concluded(self, answers: Answers, unknown: Answers, is_last: bool) -> Message | Pending | None:
         self._is_counted = True
-        if is_last or has_failed or total_bytes >= self._min_bytes or len(unknown) == len(all_wanted):
+        total_bytes = self._total_bytes
+        if is_last or self._has_failed or total_bytes >= self._min_bytes or len(unknown) == len(self._plan.wanted):
             return self._finish(answers + unknown)
         # A transaction's commit releases records that were appended long before: any new bytes may be enough.
         self.missing_bytes = self._min_bytes - total_bytes if self._isolation is not _COMMITTED else 0

@@ -21,20 +21,23 @@ new leaders. v11: TRANSACTION_ABORTABLE. v12: partitions added to a transaction 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers.data.leader_hints import leader_hint
-from ottla.broker.lane import in_slices
+from ottla.broker.lane import SMALL_CALL_BYTES, in_slices
 from ottla.broker.partitions.partition import ALL_IN_SYNC, Partition
 from ottla.broker.purgatory.acks import DelayedProduce
 from ottla.broker.request import CloseConnection, Handled, RequestContext
+from ottla.env import OffLoop
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
-from ottla.ids import uuid_text
+from ottla.ids import Uuid, uuid_text
 from ottla.records.effort import ON_LOOP, TooExpensive
 from ottla.records.layout import ATTRIBUTE_BITS_AT, LENGTH_AT, LOG_OVERHEAD, MAGIC, MAGIC_AT, TRANSACTIONAL
 from ottla.records.produced.validate import only_batch
+from ottla.wire.elements import MANY_ELEMENTS
 from ottla.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -79,17 +82,35 @@ _WITHOUT_LOG_START = frozenset(
 
 def handle(context: RequestContext, request: ProduceRequest, verified: Verified | None = None) -> Handled:
     """Append what came; `verified` is what coordinators have said of the transactions in it."""
-    if verified is None:
-        if request.transactional_id is not None:
-            from ottla.broker.handlers.data.produce_in_transaction import hold  # late: few producers are transactional
+    if verified is None and request.transactional_id is not None:
+        from ottla.broker.handlers.data.produce_in_transaction import hold  # late: few producers are transactional
 
-            return hold(context, request)
-        _check_not_transactional(request)
+        return hold(context, request)
     topics = request.topic_data
+    if len(topics) > MANY_ELEMENTS or sum([len(topic.partition_data) for topic in topics]) > MANY_ELEMENTS:
+        return in_slices(context, _append_many(context, request, verified))
+    if verified is None:
+        _check_not_transactional(request)
     if _has_repeats(topics):
         topics = _without_repeats(topics)
         context.checked = None  # it may be about the batch of a partition that is now left out
     return in_slices(context, _append_all(context, request, topics, verified))
+
+
+def _append_many(context: RequestContext, request: ProduceRequest, verified: Verified | None) -> Steps[Handled]:
+    """Append what came for many partitions: a worker thread looks through them first."""
+    call = partial(_looked_through, request, verified)
+    topics: list[TopicProduceData] = yield OffLoop(call, SMALL_CALL_BYTES)
+    if topics is not request.topic_data:
+        context.checked = None
+    return (yield from _append_all(context, request, topics, verified))
+
+
+def _looked_through(request: ProduceRequest, verified: Verified | None) -> list[TopicProduceData]:
+    if verified is None:
+        _check_not_transactional(request)
+    topics = request.topic_data
+    return _without_repeats(topics) if _has_repeats(topics) else topics
 
 
 def _append_all(
@@ -135,6 +156,8 @@ def _append_each(
         entry = TopicProduceResponse()
         entry.name, entry.topic_id = topic.name, topic.topic_id
         response.responses.append(entry)
+        if not topic.partition_data:
+            yield None
         for data in topic.partition_data:
             if not is_first:  # a request for one partition is never parked for a pause
                 yield None
@@ -215,13 +238,13 @@ def _has_repeats(topics: list[TopicProduceData]) -> bool:
 
 def _without_repeats(topics: list[TopicProduceData]) -> list[TopicProduceData]:
     """Each topic once, with each partition once. No client sends one twice; if one does, the last counts, as with Kafka."""
-    merged: dict[tuple[str, bytes], TopicProduceData] = {}
+    merged: dict[tuple[str, Uuid], dict[int, PartitionProduceData]] = {}
     for topic in topics:
-        known = merged.setdefault(
-            (topic.name, topic.topic_id), TopicProduceData(name=topic.name, topic_id=topic.topic_id)
-        ).partition_data
-        known[:] = list[PartitionProduceData]({data.index: data for data in (*known, *topic.partition_data)}.values())
-    return list(merged.values())
+        merged.setdefault((topic.name, topic.topic_id), {}).update({data.index: data for data in topic.partition_data})
+    return [
+        TopicProduceData(name=name, topic_id=topic_id, partition_data=list(by_index.values()))
+        for (name, topic_id), by_index in merged.items()
+    ]
 
 
 def is_transactional(records: memoryview) -> bool:

@@ -15,6 +15,8 @@ cdef Py_ssize_t _REPLY_HEAD_SIZE
 cdef Py_ssize_t _REPLY_TAIL_SIZE
 cdef Py_ssize_t _PARTITION_SIZE
 cdef Py_ssize_t _UVARINT_SIZE_MAX
+cdef Py_ssize_t _PARTITIONS_MAX
+cdef Py_ssize_t _FRAME_BYTES_MAX
 cdef long long _TRANSACTIONAL
 cdef int _DECLINE_NO
 

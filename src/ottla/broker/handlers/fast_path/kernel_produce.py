@@ -46,6 +46,9 @@ _REPLY_TAIL_SIZE = 5
 _PARTITION_SIZE = 33
 """Of a reply: everything about one partition."""
 _UVARINT_SIZE_MAX = 5
+_PARTITIONS_MAX = 500
+_FRAME_BYTES_MAX = 16 << 20
+"""Larger requests take the general path, which appends in slices: this one would hold the event loop for 10 ms and more."""
 _TRANSACTIONAL = layout.TRANSACTIONAL
 _DECLINE_NO = int(Decline.NO)
 
@@ -144,7 +147,7 @@ class FastProduce:
         appended: list[Appended],
     ) -> bool:
         """Read the frame and check everything in it; False to leave it to `produce.py`."""
-        if end < _HEAD_SIZE:
+        if end < _HEAD_SIZE or end > _FRAME_BYTES_MAX:
             return False
         raw = views.raw_of(data)
         version = fields.number(raw, 2, 2)
@@ -202,7 +205,7 @@ class FastProduce:
                 return -1
         stop = position
         count, position = fields.uvarint(raw, position, end)
-        if held is None or count < 2:
+        if held is None or count < 2 or len(appended) + count > _PARTITIONS_MAX:
             return -1
         topics.append((start, stop, count - 1))
         for _ in range(count - 1):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers.data.produce import TOPIC_IDS_SINCE, fail
+from ottla.broker.handlers.fast_path.produce_elements import has_many_elements
+from ottla.broker.parked import PARSED_ON_LOOP_BYTES
 from ottla.broker.purgatory.acks import DelayedFrame
 from ottla.broker.request import Declined, Pending
 from ottla.ids import Uuid
@@ -44,7 +46,7 @@ class FrameAnswers:
         if isinstance(reply, bytearray):
             return [reply]
         if isinstance(reply, dict):
-            return Declined(reply)
+            return Declined(reply, len(frame) > PARSED_ON_LOOP_BYTES and has_many_elements(frame))
         version = int.from_bytes(frame[2:4], "big")
         if isinstance(reply, Unsettled):
             return DelayedFrame(reply, lambda failed: _response(version, failed.outcomes))

@@ -5,9 +5,8 @@ All versions (0 to 2) have the same fields.
 
 from __future__ import annotations
 
-import asyncio
-
 from ottla.broker.handlers.groups.group_calls import code_of
+from ottla.broker.lane import Pauses
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -26,10 +25,10 @@ def refuse(context: RequestContext, request: DeleteGroupsRequest, error: KafkaEr
 
 
 async def _delete_all(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
-    response = DeleteGroupsResponse()
+    response, pauses = DeleteGroupsResponse(), Pauses(context)
     for group_id in dict.fromkeys(request.groups_names):
         response.results.append(DeletableGroupResult(group_id=group_id, error_code=await _delete(context, group_id)))
-        await asyncio.sleep(0)  # lets other tasks run
+        await pauses.here()
     return response
 
 

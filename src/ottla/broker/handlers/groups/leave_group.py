@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.groups.group_calls import caller_of, check_group_id, code_of
+from ottla.broker.handlers.portions import handle_in_portions
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.wire.elements import has_many_elements
 from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 
 if TYPE_CHECKING:
@@ -21,9 +23,15 @@ MANY_MEMBERS_SINCE = 3
 
 def handle(context: RequestContext, request: LeaveGroupRequest) -> Handled:
     check_group_id(request.group_id)
-    caller = caller_of(context)
     if context.version < MANY_MEMBERS_SINCE:
-        return PendingTask(_leave_alone(context, request, caller))
+        return PendingTask(_leave_alone(context, request, caller_of(context)))
+    if has_many_elements(request):
+        return PendingTask(handle_in_portions(context, request, _leave, refuse, "members"))
+    return _leave(context, request)
+
+
+def _leave(context: RequestContext, request: LeaveGroupRequest) -> Handled:
+    caller = caller_of(context)
     return context.services.coordinators.groups.ask(
         request.group_id, lambda shard, reply, now: shard.leave(request, caller, reply, now)
     )

@@ -5,9 +5,12 @@ v4: states, and a filter for them. v5: types, and a filter for them.
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Sequence
+from functools import partial
 
 from ottla.broker.handlers.groups.group_calls import code_of
+from ottla.broker.handlers.portions import PORTION
+from ottla.broker.lane import Pauses
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.coordinator.contract import Instant
 from ottla.coordinator.groups.shard import GroupShard
@@ -31,15 +34,20 @@ async def _list(context: RequestContext, request: ListGroupsRequest) -> ListGrou
     states = {state.strip().lower() for state in request.states_filter}
     types = {each.lower() for each in request.types_filter}
 
-    def listed(shard: GroupShard, now: Instant) -> list[ListedGroup]:
+    def listed(group_ids: Sequence[str], shard: GroupShard, now: Instant) -> list[ListedGroup]:
         return [
             group.listed()
-            for group in shard.table.by_id.values()
-            if (not states or group.state.lower() in states) and (not types or group.type.lower() in types)
+            for group in map(shard.table.by_id.get, group_ids)
+            if group is not None
+            and (not states or group.state.lower() in states)
+            and (not types or group.type.lower() in types)
         ]
 
-    found = []
+    found: list[ListedGroup] = []
+    pauses = Pauses(context)
     for hosted in list(groups):
-        found += await groups.look_into(hosted, listed)
-        await asyncio.sleep(0)  # there may be very many groups: lets other tasks run between the shards
+        group_ids = list(hosted.shard.table.by_id)
+        for start in range(0, len(group_ids), PORTION):
+            found += await groups.look_into(hosted, partial(listed, group_ids[start : start + PORTION]))
+            await pauses.here()
     return ListGroupsResponse(groups=found)

@@ -6,14 +6,17 @@ several groups in one request. v9: member id and epoch, which are checked. v10: 
 
 from __future__ import annotations
 
-import asyncio
+from copy import copy
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.groups.group_calls import code_of
+from ottla.broker.handlers.portions import join, portions_of
+from ottla.broker.lane import Pauses
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.coordinator.contract import Effects, Instant, Reply
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.wire.elements import has_many_elements
 from ottla.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -38,7 +41,7 @@ PARTITIONS_MAX = 50_000
 
 def handle(context: RequestContext, request: OffsetFetchRequest) -> Handled:
     groups = _groups_of(context, request)
-    if len(groups) != 1:
+    if len(groups) != 1 or has_many_elements(request):
         return PendingTask(_fetch_all(context, request, groups))
     (group,) = groups
 
@@ -65,16 +68,37 @@ async def _fetch_all(
     context: RequestContext, request: OffsetFetchRequest, groups: list[OffsetFetchRequestGroup]
 ) -> OffsetFetchResponse:
     found: list[OffsetFetchResponseGroup] = []
-    count = 0
+    count, pauses = 0, Pauses(context)
     for group in groups:
         if count >= PARTITIONS_MAX:
             full = f"the response has {count} partitions already and takes no more groups: ask again for the others"
             found.append(_refused(context, group, KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, full)))
             continue
-        found.append(await _fetch_later(context, request, group))
+        found.append(await _fetch_in_portions(context, request, group, pauses))
         count += sum(len(topic.partitions) for topic in found[-1].topics)
-        await asyncio.sleep(0)  # lets other tasks run
+        await pauses.here()
     return _response(context, found)
+
+
+async def _fetch_in_portions(
+    context: RequestContext, request: OffsetFetchRequest, group: OffsetFetchRequestGroup, pauses: Pauses
+) -> OffsetFetchResponseGroup:
+    if group.topics is None or not has_many_elements(group):
+        return await _fetch_later(context, request, group)
+    joined: OffsetFetchResponseGroup | None = None
+    for portion in portions_of(group.topics, "partition_indexes"):
+        part = copy(group)
+        part.topics = portion
+        found = await _fetch_later(context, request, part)
+        if found.error_code:
+            return found
+        if joined is None:
+            joined = found
+        else:
+            join(joined, found, "topics")
+        await pauses.here()
+    assert joined is not None
+    return joined
 
 
 async def _fetch_later(

@@ -8,13 +8,18 @@ transaction version 2. v5 has no new fields.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.transactions.transaction_calls import code_for
+from ottla.broker.lane import SMALL_CALL_BYTES, Pauses, in_slices
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.coordinator.contract import Effects, Producer
+from ottla.env import OffLoop
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS, TopicPartition
+from ottla.wire.elements import has_many_elements
 from ottla.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -25,6 +30,9 @@ from ottla.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 
+if TYPE_CHECKING:
+    from ottla.env import Steps
+
 FENCED_SINCE = 2
 BROKERS_SINCE = 4
 _CLIENT_VERSION, _BROKER_VERSION = 0, 2
@@ -34,10 +42,17 @@ _CLIENT_VERSION, _BROKER_VERSION = 0, 2
 def handle(context: RequestContext, request: AddPartitionsToTxnRequest) -> Handled:
     if context.version >= BROKERS_SINCE:
         return PendingTask(_handle_all(context, request.transactions))
+    return in_slices(context, _handle_one_in_slices(context, request))
+
+
+def _handle_one_in_slices(context: RequestContext, request: AddPartitionsToTxnRequest) -> Steps[Handled]:
     topics = request.v3_and_below_topics
-    faults = _faults(context, topics)
-    if faults:
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(topics, faults))
+    check = partial(_refused, context, topics)
+    refused: list[AddPartitionsToTxnTopicResult] | None = (
+        (yield OffLoop(check, SMALL_CALL_BYTES)) if has_many_elements(request) else check()
+    )
+    if refused is not None:
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=refused)
     transactional_id = request.v3_and_below_transactional_id
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id must not be empty")
@@ -61,23 +76,25 @@ def refuse(context: RequestContext, request: AddPartitionsToTxnRequest, error: K
 async def _handle_all(
     context: RequestContext, transactions: Sequence[AddPartitionsToTxnTransaction]
 ) -> AddPartitionsToTxnResponse:
-    response = AddPartitionsToTxnResponse()
+    response, pauses = AddPartitionsToTxnResponse(), Pauses(context)
     for transaction in transactions:
         response.results_by_transaction.append(
             AddPartitionsToTxnResult(
-                transactional_id=transaction.transactional_id, topic_results=await _handle_one(context, transaction)
+                transactional_id=transaction.transactional_id, topic_results=await _handle_one(context, transaction, pauses)
             )
         )
+        await pauses.here()
     return response
 
 
 async def _handle_one(
-    context: RequestContext, transaction: AddPartitionsToTxnTransaction
+    context: RequestContext, transaction: AddPartitionsToTxnTransaction, pauses: Pauses
 ) -> list[AddPartitionsToTxnTopicResult]:
     topics, transactional_id = transaction.topics, transaction.transactional_id
-    faults = _faults(context, topics)
-    if faults:
-        return _results(topics, faults)
+    check = partial(_refused, context, topics)
+    refused = await pauses.off_loop(check) if has_many_elements(transaction) else check()
+    if refused is not None:
+        return refused
     producer = Producer(transaction.producer_id, transaction.producer_epoch)
     transactions = context.services.coordinators.transactions
     wanted = _partitions(topics)
@@ -105,8 +122,8 @@ def _partitions(topics: Sequence[AddPartitionsToTxnTopic]) -> list[TopicPartitio
     return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def _faults(context: RequestContext, topics: Sequence[AddPartitionsToTxnTopic]) -> dict[TopicPartition, int]:
-    """The error codes of all partitions if one of them cannot be added, else empty: all are added or none."""
+def _refused(context: RequestContext, topics: Sequence[AddPartitionsToTxnTopic]) -> list[AddPartitionsToTxnTopicResult] | None:
+    """The results of all partitions if one of them cannot be added, else None: all are added or none."""
     codes: dict[TopicPartition, int] = {}
     for name in _partitions(topics):
         if context.version < BROKERS_SINCE and name.topic in INTERNAL_TOPICS:
@@ -115,7 +132,8 @@ def _faults(context: RequestContext, topics: Sequence[AddPartitionsToTxnTopic]) 
             codes[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         else:
             codes[name] = ErrorCode.OPERATION_NOT_ATTEMPTED
-    return codes if any(code != ErrorCode.OPERATION_NOT_ATTEMPTED for code in codes.values()) else {}
+    is_refused = any(code != ErrorCode.OPERATION_NOT_ATTEMPTED for code in codes.values())
+    return _results(topics, codes) if is_refused else None
 
 
 def _results(

@@ -5,13 +5,21 @@ v1: filter for the duration. v2: pattern for the transactional id, an RE2 regula
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
+from ottla.broker.handlers.portions import PORTION
+from ottla.broker.lane import Pauses
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.coordinator.transactions.queries import Filters, list_transactions, states_named
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse, TransactionState
+
+if TYPE_CHECKING:
+    from ottla.coordinator.contract import Instant
+    from ottla.coordinator.transactions.shard import TransactionShard
 
 
 def handle(context: RequestContext, request: ListTransactionsRequest) -> Handled:
@@ -31,10 +39,16 @@ async def _list(context: RequestContext, request: ListTransactionsRequest) -> Li
         states, frozenset(request.producer_id_filters), request.duration_filter, _pattern(request.transactional_id_pattern)
     )
     response = ListTransactionsResponse(unknown_state_filters=unknown)
+    pauses = Pauses(context)
+
+    def listed(ids: Sequence[str], shard: TransactionShard, now: Instant) -> list[TransactionState]:
+        return list_transactions(shard.table, ids, filters, now)
+
     for hosted in list(transactions):
-        response.transaction_states += await transactions.look_into(
-            hosted, lambda shard, now: list_transactions(shard.table, filters, now)
-        )
+        ids = list(hosted.shard.table.by_id)
+        for start in range(0, len(ids), PORTION):
+            response.transaction_states += await transactions.look_into(hosted, partial(listed, ids[start : start + PORTION]))
+            await pauses.here()
     return response
 
 

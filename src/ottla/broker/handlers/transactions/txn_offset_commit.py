@@ -13,12 +13,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.groups.group_calls import caller_of, code_of
+from ottla.broker.handlers.portions import handle_in_portions
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.coordinator.contract import Effects, Instant, Producer, Reply
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 from ottla.log.producers.producer_entry import NO_SEQUENCE
+from ottla.wire.elements import has_many_elements
 from ottla.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -37,6 +39,12 @@ IMPLICIT_ADD_SINCE = 5
 
 
 def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> Handled:
+    if has_many_elements(request):
+        return PendingTask(handle_in_portions(context, request, _commit, refuse, "topics", "partitions"))
+    return _commit(context, request)
+
+
+def _commit(context: RequestContext, request: TxnOffsetCommitRequest) -> Handled:
     hosted = context.services.coordinators.groups.shard_for(request.group_id)
     if not _is_about_known_partitions(context, request):
         return hosted.ask(_decision(context, request))  # each partition is refused, so there is nothing to verify

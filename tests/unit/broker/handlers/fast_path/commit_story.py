@@ -16,10 +16,11 @@ from typing import Any
 
 from tests.support.nodes.held_partitions import NODE, HeldPartitions, virtual
 
-from ottla.broker.dispatch import Dispatcher, Parked
+from ottla.broker.dispatch import Dispatcher
 from ottla.broker.handlers.fast_path.commit_frames import FrameAnswers
 from ottla.broker.hosts.coordinators.groups import GroupHost
 from ottla.broker.hosts.coordinators.loading import load_shard
+from ottla.broker.parked import Parked
 from ottla.broker.request import CloseConnection, ConnectionInfo, Pending
 from ottla.env.repeated_lines import RepeatedLines
 from ottla.ids import OFFSETS_TOPIC, Uuid

@@ -13,8 +13,9 @@ from typing import Any
 from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, virtual
 
-from ottla.broker.dispatch import Dispatcher, Parked
+from ottla.broker.dispatch import Dispatcher
 from ottla.broker.handlers.fast_path.produce_frames import FrameAnswers
+from ottla.broker.parked import Parked
 from ottla.broker.request import CloseConnection, ConnectionInfo, Declined, Pending
 from ottla.ids import Uuid
 from ottla.log.read import Isolation

@@ -1,0 +1,78 @@
+"""Fetches of many partitions, which are read in slices: the same responses as others, now or later."""
+
+import asyncio
+
+import pytest
+from tests.support.logs.batches import make_batch, sized_batch
+from tests.support.nodes.held_partitions import virtual, waiting
+from tests.support.peers.fetching import bytes_of, fetch_of, found, node, part, values
+
+from ottla.broker.handlers.data import fetch
+from ottla.broker.lane import SlicedWork
+from ottla.broker.request import future_of
+from ottla.errors.codes import ErrorCode
+
+
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "PARTITIONS_ON_LOOP", 1)
+    monkeypatch.setattr(fetch, "PARTITIONS_PER_STEP", 1)
+
+
+def test_byte_limits_hold_over_all_slices() -> None:
+    async def scenario() -> None:
+        held = await node()
+        for index in range(3):
+            for _ in range(3):
+                held.produced("t", index, sized_batch(1000))
+        first, *others = [
+            len(bytes_of(data))
+            for data in found(await waiting(held.fetch(fetch_of("t", part(0), part(1), part(2), max_bytes=1))))
+        ]
+        assert first >= 900
+        assert others == [0, 0]
+        request = fetch_of("t", part(0, max_bytes=first), part(1, max_bytes=2 * first), part(2), max_bytes=4 * first)
+        handled = held.fetch(request)
+        assert isinstance(handled, SlicedWork)
+        assert [len(bytes_of(data)) for data in found(await waiting(handled))] == [first, 2 * first, first]
+
+    virtual(scenario())
+
+
+def test_unknown_partitions_do_not_end_the_wait() -> None:
+    async def scenario() -> None:
+        held = await node()
+        reply = waiting(held.fetch(fetch_of("t", part(0), part(99), max_wait_ms=10_000)))
+        await asyncio.sleep(1)
+        assert not reply.done()
+        held.produced("t", 0, make_batch(b"a"))
+        first, second = found(await reply)
+        assert (first.error_code, second.error_code) == (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        assert held.clock.monotonic_s() == pytest.approx(1)
+        assert not held.partition("t").watches
+
+    virtual(scenario())
+
+
+def test_waiting_ends_when_the_time_is_over() -> None:
+    async def scenario() -> None:
+        held = await node()
+        held.produced("t", 0, make_batch(b"a"))
+        reply = waiting(held.fetch(fetch_of("t", part(0), part(1), min_bytes=1000, max_wait_ms=300)))
+        assert values(await reply) == [[b"a"], []]
+        assert held.clock.monotonic_s() == pytest.approx(0.3)
+
+    virtual(scenario())
+
+
+def test_session_is_begun_and_continued() -> None:
+    async def scenario() -> None:
+        held = await node()
+        full = await waiting(held.fetch(fetch_of("t", part(0), part(1), session_epoch=0, max_wait_ms=0)))
+        assert full.session_id
+        held.produced("t", 1, make_batch(b"a"))
+        request = fetch_of("t", session_id=full.session_id, session_epoch=1, max_wait_ms=0)
+        request.topics = []
+        assert values(await future_of(held.fetch(request))) == [[b"a"]]
+
+    virtual(scenario())
