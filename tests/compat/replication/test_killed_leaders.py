@@ -149,5 +149,6 @@ def test_killed_leaders_lose_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # ten seconds a round, more on a busy machine
 def test_fifty_killed_leaders_lose_nothing(tmp_path: Path) -> None:
     kill_leaders(tmp_path, 50)
