@@ -16,6 +16,7 @@ FOUND = {
     "a_start_while_the_controller_loses_its_power": 58,
     "a_slow_disk_during_an_election": 68,
     "the_metadata_of_a_node_that_is_behind": 105,
+    "a_deletion_at_a_coordinator_that_is_behind": 190,
 }
 """Seeds that have failed, by what they found. A change to the plans gives a seed another run, so each has a unit test, too."""
 
