@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-failed lint test-all test-long-random test-long-model test-long-sim test-long-alone test-long-rest \
-	bench bench-servers bench-clients bench-spark clean generate
+	bench bench-servers bench-clients bench-spark bench-cluster clean generate
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -86,6 +86,9 @@ bench-clients: $(STAMP)  ## the Python clients beside three others, about 5 minu
 
 bench-spark: $(STAMP)  ## the Spark source and sink beside Spark's own Kafka connector, about 8 minutes
 	@$(BIN)/python -m bench.spark $(if $(QUICK),--quick) $(ARGS)
+
+bench-cluster: $(STAMP)  ## three nodes beside three of Apache Kafka: start, controller failover, memory; about 6 minutes
+	@$(BIN)/python -m bench.cluster $(if $(QUICK),--quick) $(ARGS)
 
 generate: $(STAMP)  ## generate message classes and docs from their tables
 	$(BIN)/python tools/generate_messages.py

@@ -19,8 +19,9 @@ from ottla.ids import ZERO_UUID
 from ottla.metadata.controller.brokers import broker_heartbeat, fence_silent_brokers, register_broker, unregister_broker
 from ottla.metadata.controller.controllers import register_controller
 from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.directories import assign_directory
+from ottla.metadata.controller.elections import elect_leaders
 from ottla.metadata.controller.features import update_features
-from ottla.metadata.controller.partitions import assign_directory, elect_leaders
 from ottla.metadata.controller.producer_ids import allocate_producer_ids
 from ottla.metadata.controller.topics import create_partitions, create_topics, delete_topics
 from ottla.metadata.features import SUPPORTED_FEATURES

@@ -28,7 +28,7 @@ async def create_missing(services: Services, names: Sequence[str]) -> dict[str, 
     for name in dict.fromkeys(names):
         internal = internal_topic(name, services.settings.current)
         if internal is not None:
-            wanted.append(creatable(name, internal, len(services.metadata.image.cluster.brokers)))
+            wanted.append(creatable(name, internal))
         elif name not in codes and name not in INTERNAL_TOPICS:
             wanted.append(CreatableTopic(name=name, num_partitions=_DEFAULT, replication_factor=_DEFAULT))
     if not wanted:

@@ -53,7 +53,7 @@ PARSED_ON_LOOP_BYTES = 32 * 1024
 class AnswersFrames(Protocol):
     """The fast path of an API: answers its most frequent requests from frame to frame."""
 
-    def answer(self, frame: bytearray, /) -> list[Part] | Message | Declined | None:
+    def answer(self, frame: bytearray, /) -> list[Part] | Message | Pending | Declined | None:
         """The reply; or the response, if a part of it was refused.
 
         `Declined` or None: nothing changed, the general path handles it. `Declined` carries what was checked already.
@@ -204,6 +204,8 @@ class Dispatcher:
                     if hold_s > counters.hold_noted_s:
                         self._note_hold_of(frame, connection, counters, received_s, hold_s)
                     return answered
+                if isinstance(answered, Pending):
+                    return self._park_frame(connection, frame, received_s, answered)
                 if isinstance(answered, Declined):
                     checked = answered.checked
                 else:
@@ -290,7 +292,8 @@ class Dispatcher:
         counters.bytes_in += frame_bytes
         if failure is not None:
             counters.errors += 1
-            response = self._refused(route, context, request, failure)
+            if encoded is None:
+                response = self._refused(route, context, request, failure)
         elif route.is_reported and response is not None and (refused := summary_of(response, self._topic_name)) is not None:
             counters.errors += 1
             self._report(logging.INFO, context, route, refused)
@@ -314,6 +317,18 @@ class Dispatcher:
         if isinstance(pending, PendingTask):
             self.health.follow_task(pending.task, _hold(route.name, context, frame_bytes, 0.0, 0.0))
         return Parked(self, route, context, request, frame_bytes, pending)
+
+    def _park_frame(
+        self, connection: ConnectionInfo, frame: bytearray, received_s: float, pending: Pending
+    ) -> list[Part] | Parked | None:
+        """Park a request that was handled from its frame: it is not decoded."""
+        header, _ = read_request_header(frame)
+        key, version = header.request_api_key, header.request_api_version
+        services = cast(Services, self.services)
+        context = RequestContext(services, connection, key, version, header.correlation_id, header.client_id, received_s)
+        if pending.is_done:
+            return self.conclude(self._routes[key], context, None, len(frame), *pending.outcome, encoded=pending.encoded)
+        return self._park(self._routes[key], context, None, len(frame), pending)
 
     def _note_hold_of(
         self, frame: bytearray, connection: ConnectionInfo, counters: ApiCounters, began_s: float, hold_s: float

@@ -55,10 +55,12 @@ class FetchedPartition:
     """A partition of a fetch request or session: what the client asked for, and what was last sent in the session."""
 
     __slots__ = (
+        "agreed_epoch",
         "fetch_offset",
         "index",
         "last_fetched_epoch",
         "leader_epoch",
+        "log_start_offset",
         "max_bytes",
         "partition",
         "sent_high_watermark",
@@ -82,6 +84,9 @@ class FetchedPartition:
         self.max_bytes = asked.partition_max_bytes
         self.leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
+        self.log_start_offset = asked.log_start_offset
+        self.agreed_epoch = -1
+        """The leader epoch in which the reader's log was found not to diverge: the leader only appends in it."""
 
     def has_news(self, data: PartitionData) -> bool:
         """Whether `data` has to be sent; remembers it as sent."""

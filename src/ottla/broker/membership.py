@@ -27,17 +27,21 @@ from ottla.wire.messages.broker_registration import (
 if TYPE_CHECKING:
     from ottla.broker.doors import ControllerDoor
     from ottla.broker.hosts.metadata_loader import MetadataLoader
+    from ottla.env.clock import Clock
     from ottla.metadata.image.cluster import Endpoint
 
 logger = logging.getLogger("ottla.node")
 
-_SHUTDOWN_ROUNDS_MAX = 10
+SHUTDOWN_S_MAX = 30.0
+"""How long a broker waits for the permission to leave. One that hangs is fenced before, and then nobody waits for it."""
 _UNFENCING_MS = 50
 """How soon a broker that is still fenced sends its next heartbeat."""
 _ANSWER_MS = 1000
 """How long a heartbeat waits for its answer at least."""
 _REGISTERING_MS = 200
 """How soon a broker whose id is still in use tries to register again."""
+CLOCKS_APART_MS = 5_000
+"""Clocks that differ by more than this are reported. Synchronised clocks differ by milliseconds."""
 NOT_REGISTERED = -1
 
 
@@ -55,7 +59,9 @@ class Membership:
         node_id: int,
         heartbeat_interval_ms: int | None = None,
         registration_timeout_ms: int = 60_000,
+        clock: Clock | None = None,
     ) -> None:
+        self._clock = clock
         self._registration_timeout_ms = registration_timeout_ms
         self._interval_ms = heartbeat_interval_ms
         self._heartbeats: asyncio.Task[None] | None = None
@@ -65,6 +71,7 @@ class Membership:
         self._node_id = node_id
         self._offline_directories: list[Uuid] = []
         self.cordoned_directories: list[Uuid] = []
+        self._has_left = False
         self.epoch = NOT_REGISTERED
 
     async def join(
@@ -94,6 +101,7 @@ class Membership:
             previous_broker_epoch=last_epoch,
         )
         self.cordoned_directories = list(cordoned)
+        asked_ms = 0 if self._clock is None else self._clock.now_ms()
         registered = await self._register(request)
         self.epoch = registered.broker_epoch
         await self._loader.caught_up()  # a broker is unfenced when it has applied its own registration
@@ -102,7 +110,19 @@ class Membership:
                 raise BrokenInvariant(f"broker {self._node_id} has read all metadata and is still fenced")
             await asyncio.sleep(min(self._interval_ms, _UNFENCING_MS) / 1000)
         if self._interval_ms is not None:
+            self._check_clock(asked_ms)
             self._heartbeats = asyncio.get_running_loop().create_task(self._send_heartbeats(self._interval_ms))
+
+    def _check_clock(self, asked_ms: int) -> None:
+        """Compare this node's clock with the controller's, which has written our registration since `asked_ms`."""
+        if self._clock is None:
+            return
+        newest = self._loader.published.provenance
+        if newest.offset < self.epoch:  # which is the offset of the registration
+            return
+        warning = clock_warning(asked_ms, newest.timestamp_ms, self._clock.now_ms())
+        if warning is not None:
+            logger.warning("%s", warning)
 
     async def _register(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
         """The controller's response. While the session of this broker's killed process lasts, it asks again."""
@@ -113,11 +133,13 @@ class Membership:
                 response: BrokerRegistrationResponse = await self._door.call(request, self._registration_timeout_ms)
                 return response
             except KafkaError as refused:
-                is_final = refused.code != ErrorCode.DUPLICATE_BROKER_REGISTRATION or loop.time() > deadline_s
-                if self._interval_ms is None or is_final:
+                is_duplicate = refused.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+                if self._interval_ms is None or not is_duplicate:
                     raise
+                if loop.time() > deadline_s:
+                    raise KafkaError(refused.code, _taken(self._node_id, self._registration_timeout_ms)) from None
                 if not is_logged:
-                    logger.info("waiting to register: %s", refused)
+                    logger.warning("waiting to register: node.id %d is in use by another broker", self._node_id)
                 is_logged = True
             await asyncio.sleep(min(self._interval_ms, _REGISTERING_MS) / 1000)
 
@@ -159,22 +181,29 @@ class Membership:
             logger.warning("could not report %s to the controller: %s", what, refused)
 
     async def leave(self) -> None:
-        """Hand over the partitions it leads and get fenced: the metadata then says that this broker has shut down."""
-        if self.epoch == NOT_REGISTERED:
+        """Hand over the partitions it leads and get fenced: the metadata then says that this broker has shut down.
+
+        The controller permits the shutdown when all other brokers know the new leaders, which it hears with their heartbeats.
+        """
+        if self.epoch == NOT_REGISTERED or self._has_left:
             return
+        self._has_left = True
         if self._heartbeats is not None:
             self._heartbeats.cancel()
             await asyncio.wait([self._heartbeats])
-        for _ in range(_SHUTDOWN_ROUNDS_MAX):
+        loop = asyncio.get_running_loop()
+        deadline_s, rounds = loop.time() + SHUTDOWN_S_MAX, 0
+        while loop.time() < deadline_s:
             try:
                 if (await self._heartbeat(want_shut_down=True)).should_shut_down:
                     return
-                if self._interval_ms is not None:
-                    await asyncio.sleep(min(self._interval_ms, _UNFENCING_MS) / 1000)
             except KafkaError as refused:
                 logger.warning("leaving the cluster without the controller's permission: %s", refused)
                 return
-        logger.warning("the controller did not permit the shutdown in %d heartbeats: leaving anyway", _SHUTDOWN_ROUNDS_MAX)
+            rounds += 1
+            if rounds > 1:  # the second answer permits the shutdown if there is no other broker
+                await asyncio.sleep(min(self._interval_ms or _UNFENCING_MS, _UNFENCING_MS) / 1000)
+        logger.warning("the controller did not permit the shutdown within %g s: leaving anyway", SHUTDOWN_S_MAX)
 
     async def _heartbeat(self, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
         request = BrokerHeartbeatRequest(
@@ -190,3 +219,27 @@ class Membership:
             request, None if self._interval_ms is None else max(self._interval_ms, _ANSWER_MS)
         )
         return response
+
+
+def _taken(node_id: int, waited_ms: int) -> str:
+    return (
+        f"node.id {node_id} is in use: another broker with it is alive and has been for {waited_ms // 1000} s. Give this node "
+        "an id of its own, or stop the other one"
+    )
+
+
+def clock_warning(asked_ms: int, written_ms: int, answered_ms: int) -> str | None:
+    """What to say of this node's clock, if the controller's shows another time.
+
+    The controller wrote a record at `written_ms` by its clock, after `asked_ms` and before `answered_ms` by ours.
+    """
+    if written_ms > answered_ms + CLOCKS_APART_MS:
+        apart_ms, how = written_ms - answered_ms, "behind"
+    elif written_ms < asked_ms - CLOCKS_APART_MS:
+        apart_ms, how = asked_ms - written_ms, "ahead of"
+    else:
+        return None
+    return (
+        f"this node's clock is {apart_ms / 1000:,.0f} s {how} the active controller's: set both by NTP. Retention, transaction "
+        "timeouts and the timestamps of records depend on them"
+    )

@@ -4,7 +4,7 @@ Every node has a replica of the metadata log, a metadata loader and the listener
 broker. Start: check the settings, lock the directories, bind the ports; then load the metadata log and lead its quorum. The
 broker loads the logs with their topics' settings and joins the cluster. From then on requests are answered; earlier connections
 wait until then. Stop, in the opposite order: accept no connections, answer the requests under way, leave the cluster, close the
-logs with the mark of a clean shutdown.
+logs with the mark of a clean shutdown. A broker among several leaves first, so that others lead before it refuses anything.
 
 `broken` is set when the node cannot go on: too many disks have failed, or an invariant is broken. Its owner then stops it.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,7 @@ from ottla.records.kernels import variant
 
 if TYPE_CHECKING:
     from ottla.broker.doors import ControllerDoor
+    from ottla.broker.hosts.controller_registration import ControllerRegistrar
     from ottla.broker.roles.broker_role import BrokerRole
     from ottla.env import World
     from ottla.metadata.image.cluster import Endpoint
@@ -56,6 +57,7 @@ class Node:
         self._settings = settings
         self._metadata = MetadataCache()
         self._broker: BrokerRole | None = None
+        self._registrar: ControllerRegistrar | None = None
         self._stopping = AsyncExitStack()  # stops parts in the opposite order of their start
         self._endpoints: list[Endpoint] = []
         self.dispatcher = Dispatcher()
@@ -69,6 +71,8 @@ class Node:
         self.cluster_id = ""
         self.metrics_port: int | None = None
         """The port of the metrics page; None if it is not served."""
+        self.stay_in_quorum: Callable[[], Awaitable[None]] | None = None
+        """Awaited by `stop` between leaving the cluster and leaving the quorum: brokers that stop at the same time need it."""
         self.broken: asyncio.Future[OttlaError] = asyncio.get_running_loop().create_future()
         """Set, with the reason, when the node cannot go on and must be stopped."""
 
@@ -122,7 +126,13 @@ class Node:
         controller_endpoints = endpoints_of(config.advertised_controller_listeners, bound)
         self._endpoints = endpoints_of(config.advertised_listeners, bound) if config.is_broker else controller_endpoints
         node = self._open_metadata(quorum, controller_endpoints)
-        await (self._start_broker(node, storage, is_alone) if config.is_broker else self._start_controller(node))
+        door = self._door(node, is_alone)
+        if config.is_controller and not is_alone:
+            from ottla.broker.hosts.controller_registration import ControllerRegistrar  # late: a quorum of one needs none of it
+
+            self._registrar = ControllerRegistrar(node.controller, door)
+            self._stopping.push_async_callback(self._registrar.close)
+        await (self._start_broker(node, storage, door, is_alone) if config.is_broker else self._start_controller(node))
         logger.info(
             "node %d of cluster %s is up at %s (%s kernels)", self.node_id, self.cluster_id, self.bootstrap_servers, variant()
         )
@@ -143,12 +153,12 @@ class Node:
         self._stopping.callback(self.listeners.abort)
         return bound
 
-    async def _start_broker(self, node: NodeServices, storage: Storage, is_alone: bool) -> None:
+    async def _start_broker(self, node: NodeServices, storage: Storage, door: ControllerDoor, is_alone: bool) -> None:
         """Lead the quorum of one, or take part in that of several nodes; join its cluster, and serve all listeners."""
         from ottla.broker.roles.broker_role import BrokerRole  # late: a controller needs none of it
 
         config, controller = self._settings.current, node.controller
-        self._broker = BrokerRole(node, storage, self._door(node, is_alone), is_alone, self._break)
+        self._broker = BrokerRole(node, storage, door, is_alone, self._break)
         controller.own_broker_epoch = lambda: self._epoch
         if is_alone:
             await start_metadata(node.quorum, node.loader, controller, controller.endpoints)
@@ -160,8 +170,10 @@ class Node:
         services = await (joining if is_alone else unless_given_up(joining, self._given_up))
         await self._serve_metrics(services, config.broker_listeners[0].host)
         self._serve(services)
-        # Stopped first: parked group requests are refused at once, so that they do not delay the closing of connections.
+        # Stopped early: parked group requests are refused at once, so that they do not delay the closing of connections.
         self._stopping.push_async_callback(services.coordinators.stop)
+        if not is_alone:  # before that, others take over what this broker leads, while it still answers clients and replicas
+            self._stopping.push_async_callback(self._broker.membership.leave)
 
     def _serve_quorum(self, node: NodeServices) -> None:
         """Answer the other voters from now on, until this node's broker has left the cluster."""
@@ -169,6 +181,11 @@ class Node:
             self._quorum_listeners.dispatcher.services = node
             self._quorum_listeners.serve()
             self._stopping.push_async_callback(self._quorum_listeners.close)
+            self._stopping.push_async_callback(self._stay_in_quorum)
+
+    async def _stay_in_quorum(self) -> None:
+        if self.stay_in_quorum is not None and not self.broken.done():
+            await self.stay_in_quorum()
 
     def _door(self, node: NodeServices, is_alone: bool) -> ControllerDoor:
         if is_alone:
@@ -182,7 +199,9 @@ class Node:
 
         def leader() -> Address | None:
             facts = node.quorum.facts()
-            endpoint = facts.endpoints.get(facts.leader_id, {}).get(listener)
+            # A broker that knows its controllers by bootstrap servers alone gets the leader's address from the others' answers.
+            endpoints = facts.endpoints.get(facts.leader_id) or node.quorum.replica.leader_endpoints
+            endpoint = endpoints.get(listener)
             return None if endpoint is None else Address(facts.leader_id, *endpoint, facts.leader_epoch)
 
         links = ControllerLinks(self._world.network, self.node_id)
@@ -259,6 +278,8 @@ class Node:
             self._metadata.features_offset = image.provenance.offset
         if self._broker is not None:
             self._broker.applied(delta, image)
+        if self._registrar is not None:
+            self._registrar.metadata_changed(image)
 
     @property
     def _epoch(self) -> int:

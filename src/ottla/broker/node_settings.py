@@ -16,9 +16,6 @@ from ottla.metadata.image.cluster import Endpoint
 
 logger = logging.getLogger("ottla.node")
 
-REPLICATION_FACTOR_MAX = 1
-"""Brokers do not replicate partitions yet: a second replica would never be in sync, and acks=all would wait for it."""
-
 
 def warn_of_settings(settings: Mapping[str, str]) -> None:
     """Log a warning for each setting that has no effect here."""
@@ -56,9 +53,12 @@ def controller_settings(cluster_id: str, settings: BrokerSettings) -> Controller
         default_replication_factor=config.default_replication_factor,
         delete_topic_enable=config.delete_topic_enable,
         session_timeout_ms=config.broker_session_timeout_ms,
+        leader_balance_interval_ms=(
+            config.leader_imbalance_check_interval_seconds * 1000 if config.auto_leader_rebalance_enable else None
+        ),
+        unclean_election_interval_ms=config.unclean_leader_election_interval_ms,
         static=settings.static,
         topic_defaults=config.log.topic_defaults,
-        replication_factor_max=REPLICATION_FACTOR_MAX,
     )
 
 

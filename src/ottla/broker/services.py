@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.moving import Moves
     from ottla.broker.partitions.partitions import Partitions
+    from ottla.broker.replication.replication import Replication
     from ottla.broker.settings import BrokerSettings
     from ottla.env import World
     from ottla.log.directories.log_directories import LogDirectories
@@ -44,6 +45,7 @@ class Services(NodeServices):
     door: ControllerDoor
     directories: LogDirectories
     partitions: Partitions
+    replication: Replication
     moves: Moves
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds

@@ -18,8 +18,11 @@ from ottla.errors import OttlaError
 
 # verb → (module, attribute, one-line help shown without importing the module)
 VERBS: dict[str, tuple[str, str, str]] = {
-    "up": ("ottla.cli.node.up", "up", "Run one Kafka node in this process, with sane defaults."),
+    "up": ("ottla.cli.node.up", "up", "Run one Kafka node, or a cluster of several, with sane defaults."),
     "server": ("ottla.cli.node.server", "server", "Run a node from a server.properties."),
+    "cluster": ("ottla.cli.cluster.command", "cluster", "Show the cluster and what is wrong with it."),
+    "quorum": ("ottla.cli.quorum.command", "quorum", "Show the metadata quorum, add and remove controllers."),
+    "brokers": ("ottla.cli.brokers.command", "brokers", "List and describe brokers."),
     "topics": ("ottla.cli.topics.command", "topics", "Create, list, describe, alter and delete topics."),
     "configs": ("ottla.cli.configs.command", "configs", "Show and change settings of topics, brokers and groups."),
     "produce": ("ottla.cli.produce.command", "produce", "Send lines as records to a topic."),
@@ -51,7 +54,12 @@ VERBS: dict[str, tuple[str, str, str]] = {
 }
 
 # Kafka's names of the same tools; hidden from --help.
-ALIASES = {"console-producer": "produce", "console-consumer": "consume", "consumer-groups": "groups"}
+ALIASES = {
+    "console-producer": "produce",
+    "console-consumer": "consume",
+    "consumer-groups": "groups",
+    "metadata-quorum": "quorum",
+}
 TOOLS = {
     "producer-perf-test": ("ottla.cli.perf.produce", "produce"),
     "consumer-perf-test": ("ottla.cli.perf.consume", "consume"),

@@ -70,6 +70,7 @@ class BrokerConfig(Snapshot):
     unclean_leader_election_enable: bool
     auto_leader_rebalance_enable: bool
     leader_imbalance_check_interval_seconds: int
+    unclean_leader_election_interval_ms: int
 
     # Log directories. The other settings of the log are in `log`.
     num_replica_alter_log_dirs_threads: int | None
@@ -112,6 +113,7 @@ class BrokerConfig(Snapshot):
     replica_fetch_wait_max_ms: int
     replica_high_watermark_checkpoint_interval_ms: int
     replica_lag_time_max_ms: int
+    replica_selector_class: str | None
     replica_socket_receive_buffer_bytes: int
     replica_socket_timeout_ms: int
 

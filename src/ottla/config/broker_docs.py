@@ -20,13 +20,35 @@ _WORDS: dict[str, str] = {
         "proxy, in a container. A listener without an entry advertises its own address."
     ),
     "auto.create.topics.enable": "Create a topic when a client asks for one that does not exist.",
+    "auto.leader.rebalance.enable": (
+        "Give partitions back to their preferred leaders, the first of their replicas, when these are in sync again."
+    ),
     "broker.heartbeat.interval.ms": "How often a broker tells the active controller of its cluster that it is alive.",
     "broker.id": "The older name of node.id.",
     "broker.rack": "The rack of the broker. Replicas of one partition are spread over racks.",
     "broker.session.timeout.ms": "How long the controller waits for a broker's heartbeat before it moves leadership away.",
     "connections.max.idle.ms": "Close a connection after this long without traffic.",
     "controller.listener.names": "Which of the listeners are for the controller. Clients cannot use them.",
-    "controller.quorum.bootstrap.servers": "The addresses of the controllers, as host:port.",
+    "controller.quorum.auto.join.enable": (
+        "Let this controller become a voter of a quorum that can change, as soon as it has caught up. If its directory was "
+        "replaced, it removes its old one from the voters first. Turn it off before you remove the controller."
+    ),
+    "controller.quorum.bootstrap.servers": (
+        "The addresses of the controllers, as host:port. A node that names only itself is a cluster of its own, to which no "
+        "controllers can be added."
+    ),
+    "controller.quorum.election.backoff.max.ms": "The longest wait of a controller before it stands when the leader resigns.",
+    "controller.quorum.election.timeout.ms": (
+        "How long an election may take before the next one. Each controller draws its own time between this and twice this."
+    ),
+    "controller.quorum.fetch.max.bytes": "The most bytes of the metadata log in one response. At least one batch is returned.",
+    "controller.quorum.fetch.snapshot.max.bytes": "The most bytes of a metadata snapshot in one response.",
+    "controller.quorum.fetch.timeout.ms": (
+        "How long a controller waits for the quorum's leader before it asks the others for their votes. A leader that no "
+        "majority has fetched from for 1.5 times this resigns."
+    ),
+    "controller.quorum.request.timeout.ms": "How long a controller waits for the answer to a request to another one.",
+    "controller.quorum.retry.backoff.ms": "How long to wait before a failed request to another controller is sent again.",
     "controller.quorum.voters": (
         "The members of a quorum that never changes, as id@host:port. Quorums that can change use "
         "controller.quorum.bootstrap.servers."
@@ -80,6 +102,7 @@ _WORDS: dict[str, str] = {
     ),
     "initial.broker.registration.timeout.ms": "How long a starting broker tries to register with the controller.",
     "inter.broker.listener.name": "The listener at which brokers reach each other.",
+    "leader.imbalance.check.interval.seconds": "How often the controller looks for partitions without their preferred leader.",
     "listener.security.protocol.map": "Which security protocol each listener uses, as NAME:PROTOCOL. Ottla serves PLAINTEXT.",
     "listeners": (
         "Addresses to listen on, as NAME://host:port. An empty host means all addresses of the machine, port 0 any free port."
@@ -195,6 +218,20 @@ _WORDS: dict[str, str] = {
         "The most memory that all requests together may use, in bytes; -1: four times socket.request.max.bytes, and at least "
         "256 MB. The members of all groups may use half as much."
     ),
+    "replica.fetch.backoff.ms": "The longest pause until a follower fetches a failed partition again. The first is 50 ms.",
+    "replica.fetch.max.bytes": "The most bytes of one partition in a follower's fetch. The first batch is sent even if larger.",
+    "replica.fetch.min.bytes": "How many bytes a follower's fetch waits for.",
+    "replica.fetch.response.max.bytes": "The most bytes of all partitions in the response to a follower's fetch.",
+    "replica.fetch.wait.max.ms": "How long a follower's fetch waits for records. Keep it below replica.lag.time.max.ms.",
+    "replica.lag.time.max.ms": (
+        "A replica that has not had all records of its leader for this long leaves the in-sync replicas. acks=all does not "
+        "wait for it any more."
+    ),
+    "replica.selector.class": (
+        "org.apache.kafka.common.replica.RackAwareReplicaSelector sends consumers that name their rack (client.rack) to a "
+        "replica in it. Other classes have no effect: consumers read from leaders."
+    ),
+    "replica.socket.timeout.ms": "How long a follower waits for the answer to a fetch before it connects again.",
     "replica.high.watermark.checkpoint.interval.ms": "How often to write a checkpoint of each partition's high watermark.",
     "replica.alter.log.dirs.io.max.bytes.per.second": (
         "The most bytes copied in a second for each partition that moves to another log directory. Set at run time."

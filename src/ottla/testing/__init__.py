@@ -7,8 +7,10 @@
         ...                                  # any Kafka client, at broker.bootstrap_servers
         records = broker.await_records("orders", 10)
 
-With pytest no import is needed: once Ottla is installed, there are the fixtures `kafka_broker` (a new broker for each test) and
-`kafka_session_broker` (one broker for all tests).
+`Cluster(nodes=3)` is a cluster of several nodes, which a test can kill, pause and cut off.
+
+With pytest no import is needed: once Ottla is installed, there are the fixtures `kafka_broker` (a new broker for each test),
+`kafka_session_broker` (one broker for all tests) and `kafka_cluster` (a new cluster for each test).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -17,20 +19,40 @@ if TYPE_CHECKING:
     from ottla.errors import KafkaError
     from ottla.testing.aio import AsyncBroker
     from ottla.testing.broker import Broker
+    from ottla.testing.cluster.cluster import Cluster
+    from ottla.testing.cluster.node import ClusterNode, Cut, Pause
     from ottla.testing.errors import BrokerFailed, NotRunning, TimedOut
     from ottla.testing.faults import Fault, Faults
     from ottla.testing.records import Record
 
-__all__ = ["AsyncBroker", "Broker", "BrokerFailed", "Fault", "Faults", "KafkaError", "NotRunning", "Record", "TimedOut"]
+__all__ = [
+    "AsyncBroker",
+    "Broker",
+    "BrokerFailed",
+    "Cluster",
+    "ClusterNode",
+    "Cut",
+    "Fault",
+    "Faults",
+    "KafkaError",
+    "NotRunning",
+    "Pause",
+    "Record",
+    "TimedOut",
+]
 
 _HOMES = {
     "AsyncBroker": "ottla.testing.aio",
     "Broker": "ottla.testing.broker",
     "BrokerFailed": "ottla.testing.errors",
+    "Cluster": "ottla.testing.cluster.cluster",
+    "ClusterNode": "ottla.testing.cluster.node",
+    "Cut": "ottla.testing.cluster.node",
     "Fault": "ottla.testing.faults",
     "Faults": "ottla.testing.faults",
     "KafkaError": "ottla.errors",
     "NotRunning": "ottla.testing.errors",
+    "Pause": "ottla.testing.cluster.node",
     "Record": "ottla.testing.records",
     "TimedOut": "ottla.testing.errors",
 }

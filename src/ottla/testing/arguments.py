@@ -21,9 +21,10 @@ def check_topic(name: str) -> None:
     check_kind("topic", name, str, "a topic's name")
 
 
-def check_new_topic(name: str, partitions: int, config: Mapping[str, object]) -> None:
+def check_new_topic(name: str, partitions: int, config: Mapping[str, object], replication_factor: int | None = None) -> None:
     check_topic(name)
     check_kind("partitions", partitions, int, "a number of partitions")
+    check_kind("replication_factor", replication_factor, (int, type(None)), "a number of replicas, or None for the default")
     check_kind("config", config, Mapping, "a dict of topic settings")
 
 

@@ -1,14 +1,15 @@
-"""A node in a child process, the child's side: `python -m ottla.testing.child` (`process_host.py` is the other end).
+"""A node in a child process, the child's side (`process_host.py` is the other end, and starts it).
 
 Commands come as lines of JSON on stdin, {"id": …, "do": name, "with": values}, the first of them `start`; each is answered on
-stdout with {"id": …, "result": …} or {"id": …, "error": text}. {"broken": text} says that the node stopped by itself. When
-stdin ends without a `stop`, the parent is gone: this process then exits at once and removes temporary data. Log lines go to
-stderr.
+stdout with {"id": …, "result": …} or {"id": …, "error": text}. {"broken": text} says that the node stopped by itself,
+{"left": true} that a stopping node of a cluster waits for `release`. When stdin ends without a `stop`, the parent is gone: this
+process then exits at once and removes temporary data. Log lines go to stderr.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -32,6 +33,7 @@ class Child:
         self._output_fd = output_fd
         self._runner = NodeRunner()
         self._runner.on_broken = lambda text: self._say({"broken": text})
+        self._runner.on_left = lambda: self._say({"left": True})
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
         self._temporary: str | None = None
@@ -71,7 +73,10 @@ class Child:
         if name == "start":
             launch = Launch(**values)
             self._temporary = None if launch.is_synced else launch.settings["log.dirs"]
-            return list(await self._runner.start(launch))
+            facts = list(await self._runner.start(launch))
+            gc.freeze()  # what is there now lives as long as the node
+            gc.enable()
+            return facts
         if name == "stop":
             return await self._runner.stop()
         return await self._runner.command(name, values)
@@ -100,7 +105,3 @@ def main() -> None:
 
 async def _run(output_fd: int) -> None:
     await Child(output_fd).run()
-
-
-if __name__ == "__main__":
-    main()

@@ -6,6 +6,7 @@ A broker that is gone is an error at once, not after a time limit: the helpers' 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -22,6 +23,8 @@ from ottla.testing.records import Record
 from ottla.testing.settings import setting_text
 
 TIMEOUT_MS: Final = 30_000
+SHARED_WAIT_MS: Final = 50
+"""How long a fetch from several leaders waits: the answers of all are awaited, also when the first has records."""
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -40,43 +43,46 @@ class Topic:
 class Client:
     """The helpers' connection to one run of a broker. Made and used on one loop."""
 
-    def __init__(self, address: str) -> None:
-        self._address = address
-        times = {"request_timeout_ms": TIMEOUT_MS, "default_api_timeout_ms": TIMEOUT_MS}
+    def __init__(self, address: str, request_timeout_ms: int = TIMEOUT_MS, waits_for_brokers: bool = False) -> None:
+        self._arguments = (address, request_timeout_ms, waits_for_brokers)
+        times = {"request_timeout_ms": request_timeout_ms, "default_api_timeout_ms": TIMEOUT_MS}
         settings = admin_settings(address, keywords={"client_id": HELPER_CLIENT_ID, **times})
-        self._cluster = open_cluster(real_client_world(), settings, waits_for_brokers=False)
+        self.cluster = open_cluster(real_client_world(), settings, waits_for_brokers=waits_for_brokers)
         self._round_robin = 0
 
     def beside(self) -> Client:
         """A second client, not yet connected, for a request that waits: requests behind it on one connection would wait too."""
-        return Client(self._address)
+        return Client(*self._arguments)
 
     def close(self) -> None:
-        self._cluster.close()
+        self.cluster.close()
 
     # Topics
 
-    async def create_topic(self, name: str, partitions: int, config: Mapping[str, object]) -> None:
-        from ottla.client.admin.topics import NewTopic, create_topics
+    async def create_topic(
+        self, name: str, partitions: int, config: Mapping[str, object], replication_factor: int | None = None
+    ) -> None:
+        from ottla.client.admin.topics import BROKER_DEFAULT, NewTopic, create_topics
 
-        topic = NewTopic(name, partitions, configs={key: setting_text(value) for key, value in config.items()})
-        (await create_topics(self._cluster, [topic])).raise_first()
+        factor = BROKER_DEFAULT if replication_factor is None else replication_factor
+        topic = NewTopic(name, partitions, factor, configs={key: setting_text(value) for key, value in config.items()})
+        (await create_topics(self.cluster, [topic])).raise_first()
 
     async def delete_topic(self, name: str) -> None:
         from ottla.client.admin.topics import delete_topics
 
-        (await delete_topics(self._cluster, [name])).raise_first()
+        (await delete_topics(self.cluster, [name])).raise_first()
 
     async def topics(self) -> dict[str, int]:
         """Name → number of partitions, sorted by name; without internal topics."""
         from ottla.client.admin.topic_descriptions import list_topics
 
-        return {name: topic.partitions for name, topic in (await list_topics(self._cluster)).items()}
+        return {name: topic.partitions for name, topic in (await list_topics(self.cluster)).items()}
 
     async def find_topic(self, name: str, may_create: bool = False) -> Topic:
         """A topic; `KafkaError` if it does not exist and, with `may_create`, cannot be created either."""
         try:
-            found = await self._cluster.topic(name, may_create)
+            found = await self.cluster.topic(name, may_create)
         except UnknownTopicOrPartitionError as error:
             raise UnknownTopicOrPartitionError(f"{error}. Topics that do: {', '.join(await self.topics()) or 'none'}") from None
         leaders = {each.partition_index: each.leader_id for each in found.partitions}
@@ -103,7 +109,7 @@ class Client:
         timestamp = time.time_ns() // 1_000_000 if timestamp is None else timestamp
         batch = build_produce_batch([(timestamp, key, value, tuple(headers))])
         # Sent once only: after a lost response a second request would append the record twice.
-        stored = await store_once(self._cluster, _leader(topic, place.partition), place, topic.id, batch)
+        stored = await store_once(self.cluster, _leader(topic, place.partition), place, topic.id, batch)
         if stored.log_append_time is not None:
             timestamp = stored.log_append_time
         return Record(*place, stored.offset, key, value, tuple(headers), timestamp)
@@ -120,7 +126,7 @@ class Client:
         """Partition → offset; `place` is `earliest` or `latest`."""
         from ottla.client.admin.offsets import list_offsets
 
-        found = await list_offsets(self._cluster, {(topic.name, index): place for index in topic.leaders})
+        found = await list_offsets(self.cluster, {(topic.name, index): place for index in topic.leaders})
         return {each.partition: offset.offset for each, offset in found.raise_first().items()}
 
     async def fetch(self, topic: Topic, positions: dict[int, int], wait_ms: int) -> tuple[list[Record], dict[int, int]]:
@@ -129,9 +135,15 @@ class Client:
 
         records: list[Record] = []
         ends: dict[int, int] = {}
-        places = {TopicPartition(topic.name, index): offset for index, offset in positions.items()}
-        leader = _leader(topic, 0)  # the broker is the only one of its cluster: it leads all partitions
-        for each, fetched in (await fetch_once(self._cluster, leader, places, {topic.name: topic.id}, wait_ms)).items():
+        by_leader: dict[int, dict[TopicPartition, int]] = {}
+        for index, offset in positions.items():
+            by_leader.setdefault(_leader(topic, index), {})[TopicPartition(topic.name, index)] = offset
+        if len(by_leader) > 1:
+            wait_ms = min(wait_ms, SHARED_WAIT_MS)
+        asking = [
+            fetch_once(self.cluster, leader, places, {topic.name: topic.id}, wait_ms) for leader, places in by_leader.items()
+        ]
+        for each, fetched in (pair for answer in await asyncio.gather(*asking) for pair in answer.items()):
             if isinstance(fetched, Exception):
                 raise fetched
             positions[each.partition], ends[each.partition] = fetched.next_offset, fetched.high_watermark

@@ -10,6 +10,7 @@ import asyncio
 import shutil
 import tempfile
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -40,22 +41,12 @@ __tracebackhide__ = True  # for pytest: a test that fails shows the line that ca
 _ABANDON_S = 5.0
 
 
-class Engine:
-    """The state of one broker. Its coroutines run on its own loop, through `submit`."""
+class Helpers(ABC):
+    """An event loop in its own thread, and the helpers that run on it through a `Client`."""
 
-    def __init__(self, config: Mapping[str, object], port: int, data: str | None, is_process: bool) -> None:
-        node_settings(config, port, "")  # raises a mistake at the line that creates the broker
-        self._config = dict(config)
-        self._port = port
-        self._given_data = None if data is None else Path(data).resolve()
-        self._is_process = is_process
+    def __init__(self) -> None:
         self._background: Background | None = None
         self._changing: asyncio.Lock
-        self._host: Host | None = None
-        self._client: Client | None = None
-        self._last_lines: list[str] = []
-        self.data: Path | None = self._given_data
-        self.facts: Facts | None = None
 
     # The loop
 
@@ -104,6 +95,95 @@ class Engine:
             work.close()
             raise NotRunning("the broker is not running: start() it, or use it as a context manager")
         return self._background
+
+    def abandon(self) -> None:
+        """End everything at once, from any thread, and do not wait for long: it was collected without a `stop`."""
+        background = self._background
+        if background is None:
+            return
+        try:
+            ending = background.submit(self._abandon())
+            if threading.get_ident() != background.thread_id:
+                ending.result(_ABANDON_S)
+                background.stop(_ABANDON_S)
+        except Exception:
+            pass  # at interpreter exit anything may fail, and there is no caller to raise to
+
+    @abstractmethod
+    async def _abandon(self) -> None:
+        """Kill what runs, and remove temporary data."""
+
+    # Helpers
+
+    @abstractmethod
+    async def _help(self, work: Callable[[Client], Awaitable[T]]) -> T:
+        """Run `work` with a client; raises why the broker has failed, if it has, instead of a lost connection."""
+
+    # Arguments are checked in the caller's thread, not on the loop, so that a mistake is raised at the caller's line.
+
+    def create_topic(
+        self, name: str, partitions: int, config: Mapping[str, object], replication_factor: int | None = None
+    ) -> Coroutine[Any, Any, None]:
+        check_new_topic(name, partitions, config, replication_factor)
+        return self._help(lambda client: client.create_topic(name, partitions, config, replication_factor))
+
+    def delete_topic(self, name: str) -> Coroutine[Any, Any, None]:
+        check_topic(name)
+        return self._help(lambda client: client.delete_topic(name))
+
+    def topics(self) -> Coroutine[Any, Any, dict[str, int]]:
+        return self._help(lambda client: client.topics())
+
+    def produce(
+        self, name: str, value: Text, key: Text, partition: int | None, headers: Headers, timestamp: int | None
+    ) -> Coroutine[Any, Any, Record]:
+        check_topic(name)
+        check_place(partition, headers, timestamp)
+        key_bytes, value_bytes = as_bytes("key", key), as_bytes("value", value)
+
+        async def work(client: Client) -> Record:
+            topic = await client.find_topic(name, may_create=True)
+            return await client.produce(topic, partition, key_bytes, value_bytes, headers, timestamp)
+
+        return self._help(work)
+
+    def records(self, name: str) -> Coroutine[Any, Any, list[Record]]:
+        from ottla.testing.reading import read_now
+
+        check_topic(name)
+        return self._help(lambda client: read_now(client, name))
+
+    def await_records(self, name: str, count: int, timeout_s: float) -> Coroutine[Any, Any, list[Record]]:
+        from ottla.testing.reading import await_records
+
+        check_topic(name)
+        check_awaited(count, timeout_s)
+        return self._help(lambda client: await_records(client, name, count, timeout_s))
+
+    def end_offsets(self, name: str) -> Coroutine[Any, Any, dict[int, int]]:
+        check_topic(name)
+
+        async def work(client: Client) -> dict[int, int]:
+            return await client.offsets(await client.find_topic(name), "latest")
+
+        return self._help(work)
+
+
+class Engine(Helpers):
+    """The state of one broker. Its coroutines run on its own loop, through `submit`."""
+
+    def __init__(self, config: Mapping[str, object], port: int, data: str | None, is_process: bool) -> None:
+        super().__init__()
+        node_settings(config, port, "")  # raises a mistake at the line that creates the broker
+        self._config = dict(config)
+        self._port = port
+        self._given_data = None if data is None else Path(data).resolve()
+        self._is_process = is_process
+        self._host: Host | None = None
+        self._client: Client | None = None
+        self._last_lines: list[str] = []
+        self.data: Path | None = self._given_data
+        self.facts: Facts | None = None
 
     # Start, stop, restart, kill
 
@@ -204,19 +284,6 @@ class Engine:
             raise host.failure
         return host
 
-    def abandon(self) -> None:
-        """End everything at once, from any thread, and do not wait for long: the broker was collected without a `stop`."""
-        background = self._background
-        if background is None:
-            return
-        try:
-            ending = background.submit(self._abandon())
-            if threading.get_ident() != background.thread_id:
-                ending.result(_ABANDON_S)
-                background.stop(_ABANDON_S)
-        except Exception:
-            pass  # at interpreter exit anything may fail, and there is no caller to raise to
-
     async def _abandon(self) -> None:
         host, self._host = self._host, None
         try:
@@ -243,53 +310,6 @@ class Engine:
             if host.failure is not None:
                 raise host.failure from error
             raise
-
-    # Arguments are checked in the caller's thread, not on the loop, so that a mistake is raised at the caller's line.
-
-    def create_topic(self, name: str, partitions: int, config: Mapping[str, object]) -> Coroutine[Any, Any, None]:
-        check_new_topic(name, partitions, config)
-        return self._help(lambda client: client.create_topic(name, partitions, config))
-
-    def delete_topic(self, name: str) -> Coroutine[Any, Any, None]:
-        check_topic(name)
-        return self._help(lambda client: client.delete_topic(name))
-
-    def topics(self) -> Coroutine[Any, Any, dict[str, int]]:
-        return self._help(lambda client: client.topics())
-
-    def produce(
-        self, name: str, value: Text, key: Text, partition: int | None, headers: Headers, timestamp: int | None
-    ) -> Coroutine[Any, Any, Record]:
-        check_topic(name)
-        check_place(partition, headers, timestamp)
-        key_bytes, value_bytes = as_bytes("key", key), as_bytes("value", value)
-
-        async def work(client: Client) -> Record:
-            topic = await client.find_topic(name, may_create=True)
-            return await client.produce(topic, partition, key_bytes, value_bytes, headers, timestamp)
-
-        return self._help(work)
-
-    def records(self, name: str) -> Coroutine[Any, Any, list[Record]]:
-        from ottla.testing.reading import read_now
-
-        check_topic(name)
-        return self._help(lambda client: read_now(client, name))
-
-    def await_records(self, name: str, count: int, timeout_s: float) -> Coroutine[Any, Any, list[Record]]:
-        from ottla.testing.reading import await_records
-
-        check_topic(name)
-        check_awaited(count, timeout_s)
-        return self._help(lambda client: await_records(client, name, count, timeout_s))
-
-    def end_offsets(self, name: str) -> Coroutine[Any, Any, dict[int, int]]:
-        check_topic(name)
-
-        async def work(client: Client) -> dict[int, int]:
-            return await client.offsets(await client.find_topic(name), "latest")
-
-        return self._help(work)
 
     async def tell(self, name: str, values: dict[str, Any]) -> Any:
         """Send a command to the node; returns its result."""

@@ -12,6 +12,13 @@ class Launch(NamedTuple):
 
     settings: dict[str, str]
     is_synced: bool
+    cluster_id: str | None = None
+    """The cluster to format new directories for; None: the node is a cluster of its own."""
+    node_ports: dict[str, str] | None = None
+    """The ports of the other nodes, as text, with their ids; None: the node's connections cannot be cut."""
+    client_port: int = 0
+    blocked: dict[str, list[bool]] | None = None
+    """What is cut from the beginning: see `cluster/cutting.py`."""
 
 
 class Facts(NamedTuple):

@@ -12,13 +12,15 @@ import os
 import signal
 import sys
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from ottla.testing.errors import BrokerFailed
 from ottla.testing.host import Facts, Launch
 from ottla.testing.logs import LINES_KEPT
 
-CHILD = "ottla.testing.child"
+CHILD = "import gc; gc.disable(); from ottla.testing.child import main; main()"
+"""No garbage collection until the node runs: imports create no garbage, but would trigger many collections."""
 _LINE_BYTES_MAX = 16 * 1024 * 1024
 _LINES_SHOWN = 20
 _SETTLE_S = 2.0
@@ -27,13 +29,16 @@ _SETTLE_S = 2.0
 class ProcessHost:
     """`Host` of one run of a node."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_spawn: Callable[[int], None] = lambda pid: None) -> None:
+        self._on_spawn = on_spawn
         self._process: asyncio.subprocess.Process | None = None
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._next_id = 0
         self._lines: deque[str] = deque(maxlen=LINES_KEPT)
         self._readers: list[asyncio.Task[None]] = []
         self._is_ending = False
+        self.left = asyncio.Event()
+        """Set when a stopping node of a cluster waits for `release`, or its process has ended."""
         self.failure: BrokerFailed | None = None
 
     @property
@@ -49,7 +54,7 @@ class ProcessHost:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",
-            "-m",
+            "-c",
             CHILD,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -57,6 +62,7 @@ class ProcessHost:
             limit=_LINE_BYTES_MAX,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )
+        self._on_spawn(self._process.pid)
         self._readers = [asyncio.ensure_future(self._read_answers()), asyncio.ensure_future(self._read_log())]
         try:
             return Facts(*await self.command("start", launch._asdict()))
@@ -86,6 +92,12 @@ class ProcessHost:
         await self._process.wait()
         await asyncio.gather(*self._readers)
 
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send the process a signal; an ended one gets none."""
+        assert self._process is not None
+        if self._process.returncode is None:
+            self._process.send_signal(number)
+
     async def settle(self) -> None:
         await asyncio.wait(self._readers[:1], timeout=_SETTLE_S)
 
@@ -113,6 +125,9 @@ class ProcessHost:
             if "broken" in message:
                 self.failure = BrokerFailed(f"the broker stopped by itself: {message['broken']}")
                 continue
+            if "left" in message:
+                self.left.set()
+                continue
             answer = self._answers.pop(message["id"])
             if answer.done():
                 continue
@@ -120,6 +135,7 @@ class ProcessHost:
                 answer.set_exception(BrokerFailed(message["error"]))
             else:
                 answer.set_result(message["result"])
+        self.left.set()
         code = await self._process.wait()
         if not self._is_ending and self.failure is None:
             said = "\n".join(list(self._lines)[-_LINES_SHOWN:]) or "nothing"

@@ -2,7 +2,8 @@
 
 kafka_broker           a broker for one test; `@pytest.mark.kafka_broker(config={…}, process=True)` configures it
 kafka_session_broker   one broker for all tests of a run (with pytest-xdist: of a worker); faults end with their test
-kafka_topic            the name of a new topic in the broker that the test uses; `@pytest.mark.kafka_topic(partitions=3)`
+kafka_cluster          a cluster of three nodes for one test; `@pytest.mark.kafka_cluster(nodes=5, config={…})` configures it
+kafka_topic            the name of a new topic where the test needs it; `@pytest.mark.kafka_topic(partitions=3)`
 
 The report of a failed test shows the last lines that its brokers have logged.
 """
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from ottla.testing import Broker
+    from ottla.testing import Broker, Cluster
 
 __tracebackhide__ = True  # for pytest: an error in a fixture is shown without our frames
 
@@ -25,8 +26,9 @@ LINES_SHOWN = 40
 NO_LINES = "(no request was refused, and nothing went wrong)"
 TOPIC_NAME_MAX = 200
 _numbers = count(1)
-_USED: pytest.StashKey[list[Broker]] = pytest.StashKey()
-"""On a test: the brokers it uses, also through other fixtures. On the session: its broker."""
+_USED: pytest.StashKey[list[Broker | Cluster]] = pytest.StashKey()
+"""On a test: the brokers and clusters it uses, also through other fixtures. On the session: its broker."""
+_MODULES = ("ottla.testing.broker", "ottla.testing.cluster.cluster")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "kafka_broker(config={}, process=False): options of the test's kafka_broker")
+    config.addinivalue_line("markers", "kafka_cluster(nodes=3, config={}): options of the test's kafka_cluster")
     config.addinivalue_line("markers", "kafka_topic(partitions=1, config={}): options of the test's kafka_topic")
 
 
@@ -62,10 +65,24 @@ def kafka_session_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 
 @pytest.fixture
+def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A Kafka cluster of three nodes for this test alone: `kafka_cluster.bootstrap_servers`."""
+    from ottla.testing import Cluster
+
+    options: dict[str, Any] = {}
+    for marker in reversed(list(request.node.iter_markers("kafka_cluster"))):
+        options.update(_arguments(marker, "nodes", "config", "data"))
+    with Cluster({**_settings(request.config), **options.pop("config", {})}, **options) as cluster:
+        _note(request.node, cluster)
+        yield cluster
+
+
+@pytest.fixture
 def kafka_topic(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A new topic, in `kafka_broker` if the test uses that, else in `kafka_session_broker`."""
-    name = "kafka_broker" if "kafka_broker" in request.fixturenames else "kafka_session_broker"
-    broker: Broker = request.getfixturevalue(name)
+    """A new topic, in `kafka_broker` or `kafka_cluster` if the test uses that, else in `kafka_session_broker`."""
+    own = [name for name in ("kafka_broker", "kafka_cluster") if name in request.fixturenames]
+    name = own[0] if own else "kafka_session_broker"
+    broker: Broker | Cluster = request.getfixturevalue(name)
     _note(request.node, broker)
     marker = request.node.get_closest_marker("kafka_topic")
     topic = f"{re.sub('[^a-zA-Z0-9_-]', '-', request.node.name)[:TOPIC_NAME_MAX]}-{next(_numbers)}"
@@ -78,12 +95,15 @@ def kafka_topic(request: pytest.FixtureRequest) -> Iterator[str]:
 def _broker(pytestconfig: pytest.Config, **options: Any) -> Broker:
     from ottla.testing import Broker
 
-    settings = dict(_setting(line) for line in pytestconfig.getini("kafka_broker_config"))
     return Broker(
-        {**settings, **options.pop("config", {})},
+        {**_settings(pytestconfig), **options.pop("config", {})},
         process=options.pop("process", pytestconfig.getoption("--kafka-broker-process")),
         **options,
     )
+
+
+def _settings(pytestconfig: pytest.Config) -> dict[str, str]:
+    return dict(_setting(line) for line in pytestconfig.getini("kafka_broker_config"))
 
 
 def _arguments(marker: pytest.Mark, *names: str) -> dict[str, Any]:
@@ -103,17 +123,17 @@ def _setting(line: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _note(node: pytest.Item | pytest.Session, broker: Broker) -> None:
+def _note(node: pytest.Item | pytest.Session, broker: Broker | Cluster) -> None:
     node.stash.setdefault(_USED, []).append(broker)
 
 
-def _brokers(item: pytest.Item) -> list[Broker]:
-    """The brokers that a test uses, through these fixtures or its own, each once. Imports nothing of Ottla's."""
-    noted: list[Broker] = item.stash.get(_USED, [])
+def _brokers(item: pytest.Item) -> list[Broker | Cluster]:
+    """The brokers and clusters that a test uses, through these fixtures or its own, each once. Imports nothing of Ottla's."""
+    noted: list[Broker | Cluster] = item.stash.get(_USED, [])
     if "kafka_session_broker" in getattr(item, "fixturenames", ()):
         noted = noted + item.session.stash.get(_USED, [])
     values = [*getattr(item, "funcargs", {}).values(), *noted]
-    found = [value for value in values if type(value).__module__ == "ottla.testing.broker" and hasattr(value, "log_lines")]
+    found = [value for value in values if type(value).__module__ in _MODULES and hasattr(value, "log_lines")]
     return list({id(broker): broker for broker in found}.values())
 
 

@@ -10,10 +10,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker import dispatch
-from ottla.broker.formatting import format_if_new
+from ottla.broker.formatting import FormatOptions, format_directories, format_if_new
 from ottla.broker.handlers import MODULES
 from ottla.broker.node import Node
 from ottla.testing.host import Facts, Launch
@@ -22,8 +22,18 @@ from ottla.testing.world import killable_world
 from ottla.wire.api_table import ApiKey
 
 if TYPE_CHECKING:
+    from ottla.env import Network, World
     from ottla.errors import OttlaError
+    from ottla.testing.cluster.network import CuttableNetwork
     from ottla.testing.fault_table import FaultTable
+
+
+CUT: Final = "cut"
+"""The command that says which connections of the node are cut: {"blocked": …}."""
+
+RELEASE: Final = "release"
+"""The command that lets a stopping node leave the quorum: no other node needs it any more."""
+STAY_S_MAX: Final = 5.0
 
 
 class NodeRunner:
@@ -33,11 +43,15 @@ class NodeRunner:
         self._holding = ExitStack()
         self._node: Node | None = None
         self._faults: FaultTable | None = None
+        self._network: CuttableNetwork | None = None
         self._tasks_before: set[asyncio.Task[Any]] = set()
         self._is_killed = False
         self.broken: OttlaError | None = None
         """Why the node stopped by itself; None while it runs."""
         self.on_broken: Callable[[str], None] | None = None
+        self.on_left: Callable[[], None] = lambda: None
+        """Called when a node of a cluster, which is being stopped, has left it but for its quorum."""
+        self._is_released = asyncio.Event()
 
     @property
     def node(self) -> Node:
@@ -52,17 +66,29 @@ class NodeRunner:
         self._tasks_before = asyncio.all_tasks()
         world = self._holding.enter_context(killable_world(is_synced=launch.is_synced))
         try:
-            await format_if_new(world, launch.settings)
+            if launch.node_ports is not None:
+                world = world._replace(network=self._cuttable(world.network, launch))
+            await _format(world, launch)
             node = await Node.start(world, launch.settings)
         except BaseException:
             self._holding.close()
             raise
         self._node = node
+        if launch.node_ports is not None:
+            node.stay_in_quorum = self._stay_in_quorum
         # This is before the node's first request: there was no await since it began to serve.
         node.dispatcher.reported = MODULES.keys() - {ApiKey.API_VERSIONS}
         node.dispatcher.fault_log = RefusalLog(asyncio.get_running_loop().time, logger)
         node.broken.add_done_callback(self._is_broken)
         return Facts(node.bootstrap_servers, node.cluster_id, node.node_id)
+
+    def _cuttable(self, network: Network, launch: Launch) -> CuttableNetwork:
+        from ottla.testing.cluster.network import CuttableNetwork
+
+        ports = {int(port): node for port, node in (launch.node_ports or {}).items()}
+        self._network = CuttableNetwork(network, ports, launch.client_port)
+        self._network.block(launch.blocked or {})
+        return self._network
 
     def _is_broken(self, reason: asyncio.Future[OttlaError]) -> None:
         if self._is_killed:
@@ -71,6 +97,14 @@ class NodeRunner:
         if self.on_broken is not None:
             self.on_broken(f"{type(self.broken).__name__}: {self.broken}")
         self.node.listeners.abort()
+
+    async def _stay_in_quorum(self) -> None:
+        self.on_left()
+        try:
+            async with asyncio.timeout(STAY_S_MAX):
+                await self._is_released.wait()
+        except TimeoutError:
+            pass
 
     async def stop(self) -> None:
         """Shut down cleanly, as far as that is possible."""
@@ -95,10 +129,26 @@ class NodeRunner:
         self._holding.close()
 
     async def command(self, name: str, values: dict[str, Any]) -> Any:
-        """Run a command of `Faults`."""
+        """Run a command of `Faults`, cut connections, or let a stopping node leave the quorum."""
+        if name == RELEASE:
+            return self._is_released.set()
+        if name == CUT:
+            assert self._network is not None, "a node of a cluster"
+            return self._network.block(values["blocked"])
         if self._faults is None:
             from ottla.testing.fault_table import FaultTable
 
             self._faults = FaultTable(self.node.listeners)
             self.node.dispatcher.intercept = self._faults.intercept
         return await self._faults.command(name, values)
+
+
+async def _format(world: World, launch: Launch) -> None:
+    """Format new directories, as a cluster of their own or for the cluster that `launch` names."""
+    if launch.cluster_id is None:
+        await format_if_new(world, launch.settings)
+        return
+    from ottla.config.broker import BrokerConfig
+
+    options = FormatOptions(launch.cluster_id, ignore_formatted=True)
+    await format_directories(world, BrokerConfig.from_settings(launch.settings), options)

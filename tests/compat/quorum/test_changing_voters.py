@@ -114,7 +114,7 @@ def test_controllers_join_by_themselves(first: Part, apache_kafka: ApacheKafka, 
             cluster.empty(node)
             cluster.start(node)
             await_true(
-                lambda node=node: set(voters(cluster)) == {1, 2, 3} and voters(cluster)[node] != old[node],
+                lambda node=node: voters(cluster).get(node) not in (None, old[node]),
                 "the emptied controller has removed its old directory and joined again",
             )
             cluster.caught_up()
@@ -125,7 +125,9 @@ def test_static_quorum_is_upgraded_with_kafka_features(leading: str, apache_kafk
     nodes = {1: OTTLA, 2: APACHE, 3: APACHE}
     with MixedCluster(apache_kafka, tmp_path, nodes) as cluster:
         cluster.start(1, 2, 3)
-        leader = cluster.elect_one_of({1} if leading == "ottla" else {2, 3})
+        leader = cluster.elect_one_of({1})  # a controller of Ottla registers when it becomes active
+        if leading == "apache":
+            leader = cluster.elect_one_of({2, 3})
         assert set(voters(cluster).values()) == {Uuid(bytes(16))}, "static voters have no directory ids"
 
         def is_upgraded() -> bool:

@@ -1,4 +1,4 @@
-"""Three Ottla nodes, each broker and controller, are one cluster. Replication factor 1: brokers do not replicate yet."""
+"""Three Ottla nodes, each broker and controller, are one cluster."""
 
 import time
 from collections.abc import Iterator
@@ -11,9 +11,13 @@ from tests.support.servers.ottla_cluster import NODES, OttlaCluster
 
 from ottla import Consumer, Producer
 from ottla.errors.codes import ErrorCode
+from ottla.ids import Uuid
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest
+from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 PARTITIONS = 6
 
@@ -105,10 +109,38 @@ def test_transactions_reach_partitions_and_coordinators_on_other_nodes(shared: O
         assert consume(server, "transactions", f"read-{node}", len(expected), isolation_level="read_committed") == expected
 
 
-def test_replicas_are_refused_while_they_are_not_served(shared: OttlaCluster) -> None:
-    code, message = create(shared, 1, "replicated", replicas=3)
+def test_replicas_are_placed_on_different_brokers(shared: OttlaCluster) -> None:
+    assert create(shared, 1, "replicated", replicas=3) == (0, None)
+    with RawClient.to(shared.nodes[1].bootstrap) as client:
+        (topic,) = client.request(MetadataRequest(topics=[MetadataRequestTopic(name="replicated")]), 12).topics
+    assert [sorted(each.replica_nodes) for each in topic.partitions] == [list(NODES)] * PARTITIONS
+    assert {each.leader_id for each in topic.partitions} == set(NODES)
+    code, message = create(shared, 1, "too-many", replicas=4)
     assert code == ErrorCode.INVALID_REPLICATION_FACTOR
-    assert "do not replicate partitions yet" in str(message)
+    assert "4 replicas need as many brokers, and the cluster has 3 that take new ones" in str(message)
+
+
+def test_standby_controllers_register(shared: OttlaCluster) -> None:
+    """A feature level is changed only if all controllers are known to support it."""
+    update = FeatureUpdateKey(feature="group.version", max_version_level=1, upgrade_type=1)
+
+    def is_accepted() -> bool:
+        with RawClient.to(shared.nodes[1].bootstrap) as client:
+            found = client.request(UpdateFeaturesRequest(feature_updates=[update], validate_only=True, timeout_ms=30_000), 1)
+        return found.error_code == 0
+
+    await_true(is_accepted, "all three controllers to be registered")
+
+
+def test_every_broker_forwards_to_the_controller_and_its_quorum(shared: OttlaCluster) -> None:
+    for node in NODES:
+        with RawClient.to(shared.nodes[node].bootstrap) as client:
+            unregistered = client.request(UnregisterBrokerRequest(broker_id=77), 0)
+            assert unregistered.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+            removed = client.request(
+                RemoveRaftVoterRequest(cluster_id=None, voter_id=77, voter_directory_id=Uuid(b"no such place (7)"[:16])), 0
+            )
+            assert removed.error_code == ErrorCode.UNSUPPORTED_VERSION, "the voters are static"
 
 
 @pytest.mark.slow

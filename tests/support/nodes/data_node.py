@@ -35,6 +35,13 @@ class StandInPartitions:
         self.storage = storage
         self.all: dict[TopicPartition, Partition] = {}
 
+    @property
+    def replica_lag_s(self) -> float:
+        return 30.0
+
+    def is_eligible(self, replica: int, broker_epoch: int) -> bool:
+        return True
+
     def find(self, topic: str, index: int) -> Partition | None:
         return self.all.get(TopicPartition(topic, index))
 
@@ -47,6 +54,8 @@ class StandInPartitions:
 
     def has_news(self, partition: Partition) -> None: ...
     def has_changed(self, partition: Partition) -> None: ...
+    def has_more_for_followers(self, partition: Partition) -> None: ...
+    def wants_isr_change(self, partition: Partition) -> None: ...
     def upkeep_is_due(self) -> None: ...
     def broken(self, failure: BaseException) -> None: ...
 
@@ -84,7 +93,8 @@ class DataNode:
     def follow(self, name: str, leader: int = 2) -> None:
         """Make another node the leader of partition 0 of a topic."""
         state = self.image.topics.by_name[name].partitions[0]
-        self.partitions.all[TopicPartition(name, 0)].adopt(state._replace(leader=leader, leader_epoch=state.leader_epoch + 1))
+        moved = state._replace(leader=leader, leader_epoch=state.leader_epoch + 1, partition_epoch=state.partition_epoch + 1)
+        self.partitions.all[TopicPartition(name, 0)].adopt(moved)
 
     def ask(self, handler: Any, request: Any, version: int) -> Any:
         """The handler's response, awaited if it is parked; a refusal goes through the handler's `refuse`.

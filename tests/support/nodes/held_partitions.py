@@ -66,13 +66,14 @@ def virtual(work: Coroutine[Any, Any, T]) -> T:
 
 
 class HeldPartitions:
-    """Node 1 with its log directories. Get it from `open`; `restart` closes it, or lets it crash, and opens it again."""
+    """A node with its log directories. Get it from `open`; `restart` closes it, or lets it crash, and opens it again."""
 
-    def __init__(self, disk: MemoryDisk, settings: Mapping[str, str], paths: tuple[str, ...]) -> None:
+    def __init__(self, disk: MemoryDisk, settings: Mapping[str, str], paths: tuple[str, ...], node_id: int = NODE) -> None:
         self.disk = disk
+        self.node_id = node_id
         self.paths = paths
         self.static = {
-            "node.id": str(NODE),
+            "node.id": str(node_id),
             "process.roles": "broker,controller",
             "controller.listener.names": "CONTROLLER",
             "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
@@ -89,14 +90,18 @@ class HeldPartitions:
 
     @classmethod
     async def open(
-        cls, settings: Mapping[str, str] | None = None, paths: tuple[str, ...] = PATHS, follow: bool = True
+        cls,
+        settings: Mapping[str, str] | None = None,
+        paths: tuple[str, ...] = PATHS,
+        follow: bool = True,
+        node_id: int = NODE,
     ) -> "HeldPartitions":
         clock = LoopClock(asyncio.get_running_loop(), T0)
-        held = cls(MemoryDisk(clock=clock), settings or {}, paths)
+        held = cls(MemoryDisk(clock=clock), settings or {}, paths, node_id)
         for path in paths:
             held.disk.make_directory(path)
             await held.disk.sync_directory("/")
-            await write_meta_properties(held.disk, path, MetaProperties("c", NODE, held.new_uuid()), T0)
+            await write_meta_properties(held.disk, path, MetaProperties("c", node_id, held.new_uuid()), T0)
         await held._start()
         if follow:
             await held.commit()
@@ -111,17 +116,17 @@ class HeldPartitions:
             DirectoryWorld(self.disk, self.clock, self.new_uuid),
             config,
             lambda topic: self.settings.topic_config(topic),
-            node_id=NODE,
+            node_id=self.node_id,
             compactor=compactor,
         )
         randomness = SeededRandomness(Random(1))
         network: Any = None
         world = World(self.disk, self.clock, network, randomness, None)
-        self.partitions = Partitions(NODE, world, self.settings, self.directories, self.metadata)
+        self.partitions = Partitions(self.node_id, world, self.settings, self.directories, self.metadata)
         self.partitions.on_must_stop = self.stopped.append
         self.sessions = FetchSessions(self.clock, randomness, self.settings)
         self.services: Any = SimpleNamespace(
-            node_id=NODE,
+            node_id=self.node_id,
             world=world,
             settings=self.settings,
             metadata=self.metadata,

@@ -61,7 +61,7 @@ _PORT_ATTEMPTS = 5
 class ThreeNodes:
     """Three nodes and their directories. Use as a context manager."""
 
-    def __init__(self, kafka: ApacheKafka) -> None:
+    def __init__(self, kafka: ApacheKafka | None = None) -> None:
         self._kafka = kafka
         self._folder = tempfile.TemporaryDirectory(prefix="ottla-three-")
         self._running: dict[int, KafkaServer] = {}
@@ -133,6 +133,7 @@ class ThreeNodes:
             self._paused.discard(node)
 
     def _start(self, node: int) -> None:
+        assert self._kafka is not None
         command = [*self._kafka.jvm(JVM_FLAGS), *LOG_LEVELS, "-cp", self._kafka.server_classpath, "kafka.Kafka"]
         for attempt in range(1, _PORT_ATTEMPTS + 1):
             server = KafkaServer(command, self._properties(node), self._data_dir(node), name=f"Apache Kafka (node {node})")
@@ -161,6 +162,7 @@ class ThreeNodes:
 
     def _format(self) -> None:
         """Format node 1's directory; the others differ in their ids only. Each run of the tool takes seconds."""
+        assert self._kafka is not None
         first = self._data_dir(NODES[0])
         config = Path(self._folder.name) / "format.properties"
         config.write_text(properties_text(self._properties(NODES[0])))

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.membership import Membership
+from ottla.broker import membership as membership_module
+from ottla.broker.membership import CLOCKS_APART_MS, Membership, clock_warning
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.partitions.assignments import Assignment, DirectoryAssignments
 from ottla.errors import KafkaError, LogDirectoryFailed, OttlaError
@@ -109,6 +110,37 @@ def test_broker_of_a_controller_elsewhere_waits_to_be_unfenced_and_sends_heartbe
     asyncio.run(scenario())
 
 
+def test_shutdown_waits_until_the_controller_permits_it() -> None:
+    class Controller(FakeController):
+        async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+            self.requests.append(request)
+            return SimpleNamespace(should_shut_down=len(self.requests) == 40)
+
+    async def scenario() -> None:
+        controller = Controller()
+        membership = Membership(controller, Applied(), "cluster", 1, heartbeat_interval_ms=1)  # type: ignore[arg-type]
+        membership.epoch = 7
+        await membership.leave()
+        await membership.leave()
+        assert controller.asked == 40
+        assert all(each.want_shut_down for each in controller.requests)
+
+    asyncio.run(scenario())
+
+
+def test_shutdown_without_permission_has_a_limit(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    class Controller(FakeController):
+        async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+            self.requests.append(request)
+            return SimpleNamespace(should_shut_down=False)
+
+    monkeypatch.setattr(membership_module, "SHUTDOWN_S_MAX", 0.2)
+    controller = Controller()
+    asyncio.run(member(controller, epoch=7).leave())
+    assert controller.asked >= 2
+    assert "did not permit the shutdown within 0.2 s: leaving anyway" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("refusal", "text"),
     [
@@ -125,13 +157,10 @@ def test_report_that_the_controller_cannot_write_is_only_logged(
     assert text in caplog.text
 
 
-@pytest.mark.parametrize(
-    "refusal", [KafkaError(ErrorCode.NOT_CONTROLLER, "later"), LogDirectoryFailed("/a", OSError(5, "broken"))]
-)
-def test_directory_report_that_fails_is_only_logged(refusal: OttlaError, caplog: pytest.LogCaptureFixture) -> None:
+def test_directory_report_is_only_logged_when_the_metadata_log_has_failed(caplog: pytest.LogCaptureFixture) -> None:
     async def tell() -> None:
         partitions: Any = SimpleNamespace(node_id=1)
-        controller: Any = FakeController(refusal)
+        controller: Any = FakeController(LogDirectoryFailed("/a", OSError(5, "broken")))
         assignments = DirectoryAssignments(partitions, MetadataCache(), controller, lambda: 7)
         assignments._is_due = True
         assignments._unknown = lambda: [Assignment(DIRECTORY, 0, DIRECTORY)]  # type: ignore[method-assign]
@@ -139,3 +168,44 @@ def test_directory_report_that_fails_is_only_logged(refusal: OttlaError, caplog:
 
     asyncio.run(tell())
     assert "could not report to the controller in which directories partitions are" in caplog.text
+
+
+def test_an_id_that_stays_in_use_is_named() -> None:
+    controller = FakeController(KafkaError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, "another broker"))
+    membership = Membership(controller, Applied(), "cluster", 3, 1, registration_timeout_ms=20)  # type: ignore[arg-type]
+    with pytest.raises(
+        KafkaError, match=r"node\.id 3 is in use: another broker with it is alive .* Give this node an id of its own"
+    ):
+        asyncio.run(membership.join([], [DIRECTORY], [], rack=None, incarnation_id=DIRECTORY, last_epoch=-1))
+    assert controller.asked > 1
+
+
+@pytest.mark.parametrize(
+    ("written_ms", "said"),
+    [
+        (1_000_000, None),
+        (1_000_000 - CLOCKS_APART_MS, None),
+        (1_000_300 + CLOCKS_APART_MS, None),
+        (1_000_000 - 45_000, "this node's clock is 45 s ahead of the active controller's"),
+        (1_000_300 + 7_200_000, "this node's clock is 7,200 s behind the active controller's"),
+    ],
+)
+def test_clocks_far_apart_are_reported(written_ms: int, said: str | None) -> None:
+    warning = clock_warning(1_000_000, written_ms, 1_000_300)
+    assert warning is None if said is None else warning is not None and warning.startswith(said)
+
+
+@pytest.mark.parametrize(("offset", "is_warned"), [(6, False), (7, True)])
+def test_only_a_record_that_is_newer_than_the_registration_tells_the_controllers_time(
+    caplog: pytest.LogCaptureFixture, offset: int, is_warned: bool
+) -> None:
+    loader = Applied()
+    loader.published = SimpleNamespace(provenance=SimpleNamespace(offset=offset, timestamp_ms=0))  # type: ignore[attr-defined]
+    clock = SimpleNamespace(now_ms=lambda: 1_000_000)
+    membership = Membership(FakeController(), loader, "cluster", 3, 60_000, clock=clock)  # type: ignore[arg-type]
+
+    async def scenario() -> None:
+        await membership.join([], [DIRECTORY], [], rack=None, incarnation_id=DIRECTORY, last_epoch=-1)
+
+    asyncio.run(scenario())
+    assert ("clock is 1,000 s ahead" in caplog.text) == is_warned

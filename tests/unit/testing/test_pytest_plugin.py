@@ -63,6 +63,29 @@ def test_and_is_gone(kafka_session_broker, kafka_topic):
     assert outcomes == [None]
 """
 
+CLUSTERS = """
+import pytest
+
+
+@pytest.mark.kafka_cluster(nodes=1, config={"num.partitions": 2})
+class TestMarked:
+    def test_as_marked(self, kafka_cluster, kafka_topic):
+        kafka_cluster.produce("orders", "value")
+        assert kafka_cluster.topics() == {"orders": 2, kafka_topic: 1}
+
+    @pytest.mark.kafka_cluster(nodes=3)
+    def test_the_nearer_marker_wins(self, kafka_cluster):
+        assert len(kafka_cluster.nodes) == 3
+        kafka_cluster.produce("orders", "value")
+        assert kafka_cluster.topics() == {"orders": 2}
+
+
+@pytest.mark.kafka_cluster(nodes=1)
+def test_that_fails(kafka_cluster):
+    kafka_cluster.node(1).kill()
+    assert kafka_cluster.is_running
+"""
+
 FAILS = """
 def test_that_fails(kafka_broker):
     from confluent_kafka import Producer
@@ -187,3 +210,11 @@ def test_nothing_is_imported_until_it_is_used(tmp_path: Path) -> None:
     )
     done = run_pytest(tmp_path, code, "-p", "no:xdist", "-p", "no:hypothesispytest", "-p", "no:timeout")
     assert done.returncode == 0, done.stdout
+
+
+def test_clusters(tmp_path: Path) -> None:
+    done = run_pytest(tmp_path, CLUSTERS)
+    assert done.returncode == 1
+    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    assert "last lines of its log (<Cluster of 1 nodes, running: none>)" in done.stdout
+    assert "node 1 | " in done.stdout

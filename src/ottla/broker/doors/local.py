@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ottla.broker.doors.own_controller import answer_of
 from ottla.wire.apis import APIS
 from ottla.wire.base import Message
 
@@ -19,7 +20,7 @@ class LocalDoor:
         self._controller = controller
 
     async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
-        return await self._controller.call(request, APIS[request.KEY].newest)
+        return await answer_of(self._controller, request, APIS[request.KEY].newest)
 
     async def forward(self, context: RequestContext, request: Message, timeout_ms: int | None = None) -> Any:
-        return await self._controller.call(request, context.version)
+        return await answer_of(self._controller, request, context.version)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.doors.controller_links import Address, ControllerLinks
+from ottla.broker.doors.own_controller import answer_of
 from ottla.errors import DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode, error_meaning, error_name
 from ottla.link import LinkEnded, LinkError, NoCommonVersion
@@ -75,7 +76,7 @@ class RemoteDoor:
             try:
                 if self._own is not None and self._own.is_active:
                     async with asyncio.timeout(left_ms / 1000):
-                        return await self._own.call(request, version)
+                        return await answer_of(self._own, request, version)
                 address = self._leader()
                 if address is not None and not (self._own is not None and address.node_id == self._own.node_id):
                     response = await self._answer_of(address, outgoing(), left_ms)

@@ -63,12 +63,15 @@ MODULES: Final[dict[int, str]] = {
     ApiKey.UPDATE_FEATURES: "admin.update_features",
     ApiKey.DESCRIBE_CLUSTER: "cluster.describe_cluster",
     ApiKey.DESCRIBE_PRODUCERS: "transactions.describe_producers",
+    ApiKey.UNREGISTER_BROKER: "controller.unregister_broker",
     ApiKey.DESCRIBE_TRANSACTIONS: "transactions.describe_transactions",
     ApiKey.LIST_TRANSACTIONS: "transactions.list_transactions",
     ApiKey.CONSUMER_GROUP_HEARTBEAT: "groups.consumer_group_heartbeat",
     ApiKey.CONSUMER_GROUP_DESCRIBE: "groups.consumer_group_describe",
     ApiKey.LIST_CONFIG_RESOURCES: "admin.list_config_resources",
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: "cluster.describe_topic_partitions",
+    ApiKey.ADD_RAFT_VOTER: "admin.raft_voters",
+    ApiKey.REMOVE_RAFT_VOTER: "admin.raft_voters",
 }
 
 ON_CONTROLLER: Final[dict[int, str]] = {
@@ -83,6 +86,7 @@ ON_CONTROLLER: Final[dict[int, str]] = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: "admin.alter_partition_reassignments",
     ApiKey.LIST_PARTITION_REASSIGNMENTS: "admin.list_partition_reassignments",
     ApiKey.DESCRIBE_QUORUM: "cluster.describe_quorum",
+    ApiKey.ALTER_PARTITION: "controller.alter_partition",
     ApiKey.UPDATE_FEATURES: "admin.update_features",
     ApiKey.DESCRIBE_CLUSTER: "cluster.describe_cluster",
     ApiKey.ENVELOPE: "controller.envelope",

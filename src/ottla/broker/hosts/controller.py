@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.broker.hosts import activation
+from ottla.broker.hosts.periodic_elections import PeriodicElections
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.controller.apis import DECISIONS, decision_of
@@ -60,13 +61,14 @@ class ControllerHost:
         self._loader = loader
         self.endpoints = endpoints
         """This controller's listeners."""
-        self._incarnation_id = world.randomness.new_uuid()
+        self.incarnation_id = world.randomness.new_uuid()
         self._elected_epoch: int | None = None
         """The epoch in which this node leads the quorum, until it is active in it."""
         self._active_epoch: int | None = None
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._committed_offset = 0
         self._fencing: asyncio.TimerHandle | None = None
+        self._elections = PeriodicElections(settings, self.write)
         self._activated: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.own_broker_epoch: Callable[[], int] = lambda: _NOT_REGISTERED
         """Returns the epoch with which the broker in this process is registered, or -1."""
@@ -77,6 +79,11 @@ class ControllerHost:
     @property
     def is_active(self) -> bool:
         return self._active_epoch is not None and not self._quorum.failure.done()
+
+    @property
+    def quorum(self) -> QuorumHost:
+        """This node's replica of the metadata log."""
+        return self._quorum
 
     @property
     def node_id(self) -> int:
@@ -128,11 +135,12 @@ class ControllerHost:
         else:
             self._append(activation.later_records(image))
         node_id, features = self._settings.node_id, self._settings.supported_features
-        self._append(activation.registration(state.image, node_id, self._incarnation_id, self.endpoints, features))
+        self._append(activation.registration(state.image, node_id, self.incarnation_id, self.endpoints, features))
         state.activate(self._now_ms(), self.own_broker_epoch())
         logger.info("controller %d is active in epoch %d", node_id, epoch)
         if not self._activated.done():
             self._activated.set_result(None)
+        self._elections.start()
         self._check_in(self._settings.session_timeout_ms + 1)  # every broker has a session from now on, or registers again
 
     def _renounce(self, epoch: int) -> None:
@@ -157,8 +165,9 @@ class ControllerHost:
             return
         now_ms, own_epoch = self._now_ms(), self.own_broker_epoch()
         if own_epoch != _NOT_REGISTERED:
-            # It sends no heartbeats: it lives as long as this process.
-            self.state.sessions.touch(self.node_id, own_epoch, now_ms)
+            # It sends no heartbeats in a quorum of one: it lives as long as this process, and has read what is published.
+            session = self.state.sessions.touch(self.node_id, own_epoch, now_ms)
+            session.metadata_offset = max(session.metadata_offset, self._loader.published_offset - 1)
         check, records = fence_silent_brokers(self.state, now_ms)
         try:
             self._append(records)
@@ -178,7 +187,8 @@ class ControllerHost:
         self._fencing = asyncio.get_running_loop().call_later(wait_ms / 1000, self._fence_silent_brokers)
 
     def close(self) -> None:
-        """Stop watching brokers."""
+        """Stop watching brokers and holding elections."""
+        self._elections.stop()
         if self._fencing is not None:
             self._fencing.cancel()
             self._fencing = None

@@ -16,6 +16,7 @@ from ottla.broker.hosts.metadata_log import MetadataBatch, MetadataLog, Prepared
 from ottla.broker.hosts.quorum_delivery import CommitListener, Delivery, SnapshotListener
 from ottla.broker.hosts.quorum_driver import LeaderListener, QuorumDriver
 from ottla.broker.hosts.quorum_facts import QuorumFacts, facts_of
+from ottla.broker.hosts.quorum_peers import QuorumPeers
 from ottla.broker.hosts.quorum_settings import check_alone, raft_settings
 from ottla.broker.request import Pending
 from ottla.errors import KafkaError
@@ -70,8 +71,9 @@ class QuorumHost:
         self._delivery = Delivery(metadata_log)
         self.log = metadata_log
         self.settings = settings
+        self.peers = QuorumPeers(settings.cluster_id)
         replica = Replica(local, settings, self._history, metadata_log, world.randomness.below)
-        self._driver = QuorumDriver(world, metadata_log, self._delivery, replica)
+        self._driver = QuorumDriver(world, metadata_log, self._delivery, replica, self.peers)
 
     @classmethod
     async def open(cls, world: World, config: BrokerConfig, directory_id: Uuid, cluster_id: str | None = None) -> QuorumHost:
@@ -268,6 +270,7 @@ class QuorumHost:
     async def close(self) -> None:
         """Resign and close the log; appended records are flushed, but no listener is called any more."""
         if isinstance(self.replica.role, Leader) and not self.failure.done():
+            self.peers.down.clear()
             self._driver.submit(self.replica.stop)
             await self._leave()
         self.abort()
@@ -275,15 +278,12 @@ class QuorumHost:
             await self.log.close()
 
     async def _leave(self) -> None:
-        """Wait until the other voters know that this leader resigns, or for a short time."""
+        """Wait until the other voters know that this leader resigns, or for a short time. Some may be down."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + _RESIGN_S_MAX
-        while (
-            isinstance(role := self.replica.role, Resigned)
-            and role.unacknowledged
-            and loop.time() < deadline_s
-            and not self.failure.done()
-        ):
+        while isinstance(role := self.replica.role, Resigned) and not self.failure.done():
+            if loop.time() > deadline_s or all(voter.id in self.peers.down for voter in role.unacknowledged):
+                return
             await asyncio.sleep(0.01)
 
     def abort(self) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ottla.broker.hosts.metadata_log import MetadataBatch, MetadataLog
     from ottla.broker.hosts.quorum_delivery import CommitListener, Delivery, SnapshotListener
     from ottla.broker.hosts.quorum_links import QuorumLinks
+    from ottla.broker.hosts.quorum_peers import QuorumPeers
     from ottla.env import World
     from ottla.raft.replica import Replica
 
@@ -41,8 +42,9 @@ _CHANGES = (fx.AppendControls, fx.AppendFetched, fx.Truncate, fx.StoreSnapshot)
 class QuorumDriver:
     """Carries out what `replica` decides. `begin` comes first, then `start`."""
 
-    def __init__(self, world: World, log: MetadataLog, delivery: Delivery, replica: Replica) -> None:
+    def __init__(self, world: World, log: MetadataLog, delivery: Delivery, replica: Replica, peers: QuorumPeers) -> None:
         self._world = world
+        self._peers = peers
         self._log = log
         self._delivery = delivery
         self._loop = asyncio.get_running_loop()
@@ -239,9 +241,11 @@ class QuorumDriver:
             self.submit(lambda now_ms: self.replica.unspoken(destination.id, correlation, now_ms))
         except (OttlaError, OSError) as failure:
             logger.debug("node %d at %s:%d: %s", *destination, failure)
+            self._peers.failed(destination, failure)
             self.submit(lambda now_ms: self.replica.failed(destination.id, correlation, now_ms))
         else:
             _log_refusal(response)
+            self._peers.answered(destination, response)
             self.submit(lambda now_ms: self.replica.received(destination.id, correlation, response, now_ms))
 
     def _link(self) -> QuorumLinks:

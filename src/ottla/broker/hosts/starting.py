@@ -6,11 +6,13 @@ A node of several waits for the others without a limit: `unless_given_up` ends t
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.broker.hosts.metadata_log import MetadataBatch
 from ottla.broker.hosts.quorum_listener import Listeners
+from ottla.broker.hosts.quorum_peers import WrongCluster
 from ottla.errors import KafkaError, OttlaError
 
 if TYPE_CHECKING:
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
     from ottla.metadata.image.cluster import Endpoint
     from ottla.raft.snapshots import SnapshotContent, SnapshotId
 
+logger = logging.getLogger("ottla.quorum")
+
+_LOOK_S = 0.5
+_MISSING_AFTER_S = 5.0
+"""How long a start waits for other voters before it says which are missing."""
+_MISSING_AGAIN_S = 30.0
 
 _Result = TypeVar("_Result")
 
@@ -70,8 +78,42 @@ async def join_metadata(
 
 
 async def wait_joined(quorum: QuorumHost, loader: MetadataLoader) -> None:
-    """Wait until the quorum has a leader and this node has published what is committed; raises the reason if that fails."""
-    await _published(quorum, loader, 1)  # a leader's first record is committed before anything else
+    """Wait until the quorum has a leader and this node has published what is committed; raises the reason if that fails.
+
+    Logs which voters are missing. Raises `WrongCluster` if most of them belong to another cluster.
+    """
+    # A leader's first record is committed before anything else.
+    joining, watching = asyncio.ensure_future(_published(quorum, loader, 1)), asyncio.ensure_future(_watch(quorum))
+    try:
+        done, _ = await asyncio.wait({joining, watching}, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        joining.cancel()
+        watching.cancel()
+        await asyncio.wait({joining, watching})
+
+
+async def _watch(quorum: QuorumHost) -> None:
+    """Tell the operator from time to time why there is no leader; raises `WrongCluster`."""
+    loop = asyncio.get_running_loop()
+    next_s = loop.time() + _MISSING_AFTER_S
+    while True:
+        await asyncio.sleep(_LOOK_S)
+        bootstrap = quorum.settings.bootstrap_servers
+        reason = quorum.peers.wrong_cluster(quorum.voters, bootstrap)
+        if reason is not None:
+            raise WrongCluster(reason)
+        if loop.time() < next_s:
+            continue
+        missing = quorum.peers.missing(quorum.voters, quorum.node_id, bootstrap)
+        if quorum.leader_id >= 0:
+            logger.warning("still waiting for the metadata of the leader, node %d", quorum.leader_id)
+        elif missing is not None:
+            logger.warning("still waiting for a controller: %s", missing)
+        else:
+            continue
+        next_s = loop.time() + _MISSING_AGAIN_S
 
 
 def follow_quorum(quorum: QuorumHost, listeners: Listeners) -> None:

@@ -3,7 +3,8 @@
 A node with one directory reports nothing: the controller knows. With several, the node chooses the directory of a new
 partition and may move it later. When a directory fails, the controller needs to know which partitions lose their leader.
 
-One event loop; a background task reports all partitions that need it, up to `AT_ONCE_MAX` in one write.
+One event loop; a background task reports all partitions that need it, up to `AT_ONCE_MAX` in one write, until the controller
+has taken them.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.partitions")
 
+RETRY_S = 1.0
 AT_ONCE_MAX = 1000
 """How many assignments go into one write."""
 
@@ -83,14 +85,22 @@ class DirectoryAssignments:
         return True
 
     async def _tell(self) -> None:
+        is_logged = False
         try:
             while self._is_due:
                 self._is_due = False
-                unknown = self._unknown()
-                for start in range(0, len(unknown), AT_ONCE_MAX):
-                    await self._write(unknown[start : start + AT_ONCE_MAX])
-        except (KafkaError, LogDirectoryFailed) as refused:  # the metadata log's own failure is reported elsewhere
-            logger.warning("could not report to the controller in which directories partitions are: %s", refused)
+                try:
+                    unknown = self._unknown()
+                    for start in range(0, len(unknown), AT_ONCE_MAX):
+                        await self._write(unknown[start : start + AT_ONCE_MAX])
+                except KafkaError as refused:
+                    if not is_logged:
+                        text = "could not report to the controller in which directories partitions are, and try again: %s"
+                        logger.warning(text, refused)
+                    is_logged = self._is_due = True
+                    await asyncio.sleep(RETRY_S)
+        except LogDirectoryFailed as failed:  # of the metadata log, which is reported elsewhere
+            logger.warning("could not report to the controller in which directories partitions are: %s", failed)
         finally:
             self._telling = None
 

@@ -7,6 +7,7 @@ partition that could not be created for lack of file descriptors waits until the
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,7 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
             if before is not None and index in before.partitions and here.node_id in before.partitions[index].replicas:
                 moved_away.append(TopicPartition(topic.name, index))
         elif (partition := here.find(topic.name, index)) is not None:
+            await _truncated(here, partition.name)
             partition.adopt(state)
         else:
             # At a node's start no partition is new: a log that is not found may be on a disk that has failed.
@@ -86,6 +88,12 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
     if missing and (shortage := await _make(here, topic, missing)) is not None:
         count = counted(here.waiting_of(topic.id), "partition")
         logger.error("not created yet: %s of %s: %s", count, topic.name, shortage)
+
+
+async def _truncated(here: Partitions, name: TopicPartition) -> None:
+    """Wait until a truncation of the log is over: a leader must not begin in the middle of one."""
+    while (truncation := here.truncations.get(name)) is not None:
+        await asyncio.wait([truncation])
 
 
 async def _make(here: Partitions, topic: Topic, missing: list[NewPartition]) -> OutOfDescriptors | None:
@@ -155,6 +163,7 @@ async def _delete(here: Partitions, names: list[TopicPartition], topic_id: Uuid)
         here.waiting_for_room.pop(name, None)
         partition = here.find(*name)
         if partition is not None:
+            await _truncated(here, name)
             if partition.topic_id != topic_id:
                 continue
             here.remove(partition)

@@ -13,6 +13,7 @@ cdef class PartitionTail:
     cdef public long long asked_by
     cdef public object flushing
     cdef public dict follower_ends
+    cdef public dict follower_watches
     cdef public bint is_internal
     cdef public bint is_leading
     cdef public tuple isr

@@ -31,6 +31,7 @@ class PartitionTail:
         "asked_by",
         "flushing",
         "follower_ends",
+        "follower_watches",
         "is_internal",
         "is_leading",
         "isr",
@@ -42,12 +43,14 @@ class PartitionTail:
     )
 
     _others_in_sync: tuple[int, ...]
+    """The other replicas that the high watermark waits for."""
     _owner: Any
     ack_waits: dict[Any, None]
     asked_by: int
     """The number of the last produce request with a batch for the partition: the same again means that it has two."""
     flushing: Any
     follower_ends: dict[int, int]
+    follower_watches: dict[Any, None]
     is_internal: bool
     is_leading: bool
     isr: tuple[int, ...]
@@ -58,18 +61,12 @@ class PartitionTail:
     watches: dict[Any, None]
 
     def check_fast(self, data: Buffer, start: int, records: memoryview, now_ms: int, request_version: int) -> FastAppend:
-        """Check whether the batch `records`, which lies in `data` from `start` on, can be appended and acknowledged at once.
+        """Check whether the batch `records`, which lies in `data` from `start` on, can be appended at once.
 
-        Nothing is changed here. What is declined, `Partition.append` takes or refuses.
+        With other replicas in sync, its acknowledgement waits for the high watermark. Nothing is changed here. What is
+        declined, `Partition.append` takes or refuses.
         """
-        if (
-            not self.is_leading
-            or self.is_internal
-            or self.flushing is not None
-            or self.ack_waits
-            or self._others_in_sync
-            or len(self.isr) < self.min_isr
-        ):
+        if not self.is_leading or self.is_internal or self.flushing is not None or len(self.isr) < self.min_isr:
             return self.log.declined(_DECLINE_PARTITION)
         return self.log.check_fast(data, start, records, self.leader_epoch, now_ms, True, request_version)
 
@@ -103,6 +100,8 @@ class PartitionTail:
         """So many bytes have been appended."""
         self.unread_bytes += size_bytes
         self.advance()
+        if self.follower_watches:
+            self._owner.has_more_for_followers(self)
         if self.log.flush_wanted_up_to is not None:
             self._owner.upkeep_is_due()
 

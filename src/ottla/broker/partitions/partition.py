@@ -1,10 +1,12 @@
 """One partition on this node: its leadership, its log, and the requests parked on it.
 
 Owns the high watermark and the lists of parked requests. The log belongs to `ottla.log`; the metadata decides who leads
-(`adopt`). Everything runs on the node's event loop as plain calls; only a flush before an acknowledgement is a task.
+(`adopt`); `in_sync.py` decides who is in sync. Everything runs on the node's event loop as plain calls; only a flush before an
+acknowledgement is a task.
 
-The high watermark is the lowest log end offset of the in-sync replicas: on one node, the log's own. It does not advance while
-the partition has fewer in-sync replicas than min.insync.replicas, nor over records that flush.messages wants flushed first.
+The high watermark is the lowest log end offset of the in-sync replicas: without other replicas, the log's own. It does not
+advance while the partition has fewer in-sync replicas than min.insync.replicas, nor over records that flush.messages wants
+flushed first. A follower takes it over from its leader, and never lowers it.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
+from ottla.broker.partitions.in_sync import Change, InSyncReplicas
 from ottla.broker.partitions.kernels import PartitionTail
-from ottla.env import OffLoop, Steps
+from ottla.env import Buffer, OffLoop, Steps
 from ottla.errors import BrokenInvariant, CorruptFile, KafkaError, LogDirectoryFailed, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
@@ -55,6 +58,23 @@ class PartitionOwner(Protocol):
         """Fetches watch the partition, and may have to be refused now."""
         ...
 
+    def has_more_for_followers(self, partition: Partition) -> None:
+        """Followers' fetches watch the partition, and its log has grown."""
+        ...
+
+    @property
+    def replica_lag_s(self) -> float:
+        """replica.lag.time.max.ms, in seconds."""
+        ...
+
+    def is_eligible(self, replica: int, broker_epoch: int) -> bool:
+        """Whether the metadata lets a replica that fetched with `broker_epoch` into an ISR."""
+        ...
+
+    def wants_isr_change(self, partition: Partition) -> None:
+        """The partition has a pending change of its ISR, for which the controller has not been asked yet."""
+        ...
+
     def lose_directory(self, failure: LogDirectoryFailed, log: PartitionLog) -> None:
         """The partition's disk has failed."""
         ...
@@ -74,6 +94,7 @@ class Partition(PartitionTail):
     __slots__ = (
         "_failure",
         "_flush_goal",
+        "in_sync",
         "index",
         "leader",
         "node_id",
@@ -89,6 +110,8 @@ class Partition(PartitionTail):
     """The flush under way that acknowledgements wait for."""
     follower_ends: dict[int, int]
     """Replica → its log end offset, as it last reported it."""
+    follower_watches: dict[DelayedFetch, None]
+    """Parked fetches of followers, which wait for the log to grow."""
     is_leading: bool
     """Whether this node leads the partition and can use its log. Appends and reads check nothing else."""
     log: PartitionLog
@@ -115,7 +138,10 @@ class Partition(PartitionTail):
         self.replicas: tuple[int, ...] = ()
         self.isr = ()
         self.min_isr = 1
+        self.in_sync: InSyncReplicas | None = None
+        """The other replicas; None unless this node leads and there are others."""
         self.follower_ends = {}
+        self.follower_watches = {}
         self.flushing = None
         self.ack_waits = {}
         self.watches = {}
@@ -132,20 +158,38 @@ class Partition(PartitionTail):
     # Following the metadata
 
     def adopt(self, state: PartitionState) -> None:
-        """Apply the partition's newest state in the metadata."""
+        """Apply the partition's state in the metadata, unless it is known already: the controller may have answered first."""
+        if state.partition_epoch <= self.partition_epoch:
+            return
         is_new_epoch = state.leader_epoch > self.leader_epoch
         was_leading = self.is_leading
         self.replicas, self.isr = state.replicas, state.isr
         self.leader, self.leader_epoch, self.partition_epoch = state.leader, state.leader_epoch, state.partition_epoch
-        self._others_in_sync = tuple(replica for replica in state.isr if replica != self.node_id)
         self.is_leading = state.leader == self.node_id and self._failure is None
         if self.is_leading and is_new_epoch:
             # Even before the epoch's first record: replicas that ask where an epoch ended must learn of this one.
             self.log.assign_epoch(self.leader_epoch, self.log.log_end_offset)
-            self.follower_ends.clear()
+            if self.log.high_watermark < self.log.log_end_offset:
+                self.unread_bytes = self.log.size_bytes  # some of it is read when the high watermark moves
+        self._follow_replicas(is_new_epoch)
         self.follow_config()
         if is_new_epoch or was_leading != self.is_leading:
             self._tell_of_change()
+
+    def _follow_replicas(self, is_new_epoch: bool) -> None:
+        """The metadata has other replicas, another ISR or another leader."""
+        if not self.is_leading or len(self.replicas) == 1:
+            self.in_sync = None
+            self.follower_ends.clear()
+        elif is_new_epoch or self.in_sync is None:
+            self.follower_ends.clear()
+            newest = self.log.epochs.latest_entry
+            start = newest[1] if newest is not None and newest[0] == self.leader_epoch else self.log.log_end_offset
+            now_s = self.log.clock.monotonic_s()
+            self.in_sync = InSyncReplicas(self.node_id, self.replicas, self.isr, start, self.follower_ends, now_s)
+        else:
+            self.in_sync.adopt(self.replicas, self.isr, self.log.clock.monotonic_s())
+        self.count_in_sync()
 
     def follow_config(self) -> None:
         """The log's settings or the replicas have changed."""
@@ -160,13 +204,16 @@ class Partition(PartitionTail):
 
     def _tell_of_change(self) -> None:
         self.settle_acks()
-        if self.watches:
+        if self.watches or self.follower_watches:
             self._owner.has_changed(self)
 
     # Leadership checks
 
-    def check_leading(self, leader_epoch: int = -1) -> None:
-        """Raise a `KafkaError` unless this node leads the partition, and in `leader_epoch` unless that is -1."""
+    def check_leading(self, leader_epoch: int = -1, may_follow: bool = False) -> None:
+        """Raise a `KafkaError` unless this node leads the partition, and in `leader_epoch` unless that is -1.
+
+        With `may_follow` it may also follow another leader in that epoch.
+        """
         if leader_epoch != -1 and leader_epoch != self.leader_epoch and self._failure is None:
             if leader_epoch < self.leader_epoch:
                 raise KafkaError(
@@ -177,7 +224,7 @@ class Partition(PartitionTail):
                 ErrorCode.UNKNOWN_LEADER_EPOCH,
                 f"leader epoch {leader_epoch} of {self.name} is not known here yet, where it is {self.leader_epoch}: try again",
             )
-        if not self.is_leading:
+        if not self.is_leading and not (may_follow and self._failure is None and self.leader not in (self.node_id, NO_LEADER)):
             raise self.refusal()
 
     def refusal(self) -> KafkaError:
@@ -280,16 +327,123 @@ class Partition(PartitionTail):
             self.unread_bytes = 0
         return size_bytes
 
-    def follower_is_at(self, replica: int, end_offset: int) -> None:
-        """Replica `replica` has the log up to `end_offset`."""
-        self.follower_ends[replica] = end_offset
-        self.advance()
-
     def settle_acks(self) -> None:
         """Settle the waits that have been reached, and those that can no longer be."""
         for wait in list(self.ack_waits):
             if wait.settle(self):
                 self.ack_waits.pop(wait, None)
+
+    # Leading other replicas
+
+    def follower_fetches(self, replica: int, offset: int, log_start_offset: int, broker_epoch: int) -> None:
+        """A replica fetches from `offset` in this leader epoch, and its log does not diverge below: count it.
+
+        Raises a `KafkaError` if it is no replica, or if the fetch is of an earlier process of its broker.
+        """
+        in_sync = self.in_sync
+        if in_sync is None or replica not in in_sync.remote:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"node {replica} is no replica of {self.name}: its replicas are {list(self.replicas)}",
+            )
+        if in_sync.is_stale(replica, broker_epoch):
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"a fetch of {self.name} comes from an earlier process of broker {replica}"
+            )
+        log = self.log
+        if not log.log_start_offset <= offset <= log.log_end_offset:
+            return  # the read refuses it
+        starts_later = log_start_offset > in_sync.remote[replica].log_start_offset
+        in_sync.fetched(replica, offset, log_start_offset, broker_epoch, log.log_end_offset, log.clock.monotonic_s())
+        if replica not in self.isr:
+            self.count_in_sync()
+            grown = in_sync.growth(replica, log.high_watermark, self._owner.is_eligible)
+            if grown is not None:
+                self._ask_for(in_sync, grown)
+        self.advance()
+        if starts_later and self.ack_waits:
+            self.settle_acks()
+
+    @property
+    def low_watermark(self) -> int:
+        """The lowest log start offset of this log and of the other replicas that are up."""
+        start = self.log.log_start_offset
+        return start if self.in_sync is None else self.in_sync.low_watermark(start, self._owner.is_eligible)
+
+    def drop_lagging(self) -> None:
+        """Ask for an ISR without the replicas that lag."""
+        if self.in_sync is not None:
+            lag_s, now_s = self._owner.replica_lag_s, self.log.clock.monotonic_s()
+            shrunk = self.in_sync.shrinkage(self.log.log_end_offset, lag_s, now_s)
+            if shrunk is not None:
+                self._ask_for(self.in_sync, shrunk)
+            self.count_in_sync()
+            self.advance()
+
+    def count_in_sync(self) -> None:
+        """Find out anew for which replicas the high watermark waits."""
+        if self.in_sync is None:
+            self._others_in_sync = ()
+        else:
+            self._others_in_sync = self.in_sync.awaited(
+                self.log.log_end_offset, self._owner.replica_lag_s, self._owner.is_eligible, self.log.clock.monotonic_s()
+            )
+
+    def _ask_for(self, in_sync: InSyncReplicas, isr: tuple[int, ...]) -> None:
+        in_sync.pending = Change(isr, self.leader_epoch, self.partition_epoch)
+        self.count_in_sync()
+        self._owner.wants_isr_change(self)
+
+    def isr_decided(self, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
+        """The controller has changed the ISR. The metadata may have said so already, or something newer."""
+        if leader_epoch != self.leader_epoch or partition_epoch <= self.partition_epoch or self.in_sync is None:
+            return
+        self.isr, self.partition_epoch = isr, partition_epoch
+        self._follow_replicas(is_new_epoch=False)
+        self.advance()
+
+    def isr_refused(self, change: Change) -> None:
+        """The controller has not made `change`: the ISR is as it was."""
+        if self.in_sync is not None and self.in_sync.pending is change:
+            self.in_sync.pending = None
+            self.count_in_sync()
+            self.advance()
+
+    @property
+    def isr_size_max(self) -> int:
+        """How many replicas may be in sync, pending additions included."""
+        return len(self.isr) if self.in_sync is None else len(self.in_sync.maximal)
+
+    # Following a leader
+
+    def check_following(self, leader_epoch: int) -> None:
+        """Raise a `KafkaError` unless this node follows another leader in `leader_epoch`."""
+        if self._failure is not None:
+            raise KafkaError(*self._failure)
+        if self.leader in (self.node_id, NO_LEADER) or leader_epoch != self.leader_epoch:
+            raise KafkaError(
+                ErrorCode.FENCED_LEADER_EPOCH, f"{self.name} follows no leader in epoch {leader_epoch} any more: {self!r}"
+            )
+
+    def append_as_follower(self, records: Buffer, leader_epoch: int) -> AppendInfo:
+        """Append batches of the leader of `leader_epoch`; raises a `KafkaError` if they cannot be."""
+        self.check_following(leader_epoch)
+        try:
+            info = self.log.append_as_follower(records, leader_epoch)
+        except OttlaError as failure:
+            raise self.refused_by(failure) from None
+        self.unread_bytes += info.size_bytes
+        if self.log.flush_wanted_up_to is not None:
+            self._owner.upkeep_is_due()
+        return info
+
+    def follow_offsets(self, high_watermark: int, log_start_offset: int) -> None:
+        """Take over the leader's high watermark and log start offset, as far as this log reaches."""
+        log = self.log
+        if log.increment_high_watermark(min(high_watermark, log.log_end_offset)) and self.watches:
+            self._owner.has_news(self)
+        if log_start_offset > log.log_start_offset:
+            log.delete_records(min(log_start_offset, log.high_watermark))
 
     # Flushing before an acknowledgement
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.partitions.cold_reads import ColdReads
 from ottla.broker.partitions.following import follow, make_waiting
+from ottla.broker.partitions.in_sync import NO_BROKER_EPOCH
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.partitions.upkeep_loop import UpkeepLoop
 from ottla.broker.purgatory.wakeups import Wakeups
@@ -50,6 +51,10 @@ class Partitions:
         """Called with an invariant that broke in background work: the node has to stop."""
         self.on_directory_lost: Callable[[DirectoryLoss], None] | None = None
         """Called with every directory that has failed, to report it to the controller."""
+        self.on_isr_change: Callable[[Partition], None] | None = None
+        """Called with every partition whose ISR has to be changed, to ask the controller."""
+        self.truncations: dict[TopicPartition, asyncio.Future[None]] = {}
+        """Followers' logs that are being truncated → the end of it. The metadata is applied to them afterwards."""
         self.by_name: dict[str, dict[int, Partition]] = {}
         """Topic name → index → partition. Only partitions that are online; no empty inner dicts."""
         self.by_id: dict[Uuid, dict[int, Partition]] = {}
@@ -148,6 +153,21 @@ class Partitions:
 
     def has_changed(self, partition: Partition) -> None:
         self._wakeups.has_changed(partition)
+
+    def has_more_for_followers(self, partition: Partition) -> None:
+        self._wakeups.has_more_for_followers(partition)
+
+    @property
+    def replica_lag_s(self) -> float:
+        return self.settings.current.replica_lag_time_max_ms / 1000
+
+    def is_eligible(self, replica: int, broker_epoch: int) -> bool:
+        broker = self._metadata.image.cluster.brokers.get(replica)
+        return broker is not None and broker.is_active and broker_epoch in (broker.epoch, NO_BROKER_EPOCH)
+
+    def wants_isr_change(self, partition: Partition) -> None:
+        if self.on_isr_change is not None:
+            self.on_isr_change(partition)
 
     def upkeep_is_due(self) -> None:
         self._upkeep.look()

@@ -6,14 +6,18 @@ A request is answered when each of its partitions has reached that point, has fa
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 from ottla.broker.request import Pending
+from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
 
 if TYPE_CHECKING:
+    from ottla.broker.handlers.fast_path.kernel_produce import Appended, Unsettled
     from ottla.broker.partitions.partition import Partition
+    from ottla.wire.base import Part
     from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse
 
 
@@ -37,11 +41,11 @@ class AckWait:
             self.fail(refusal.code, str(refusal))
         elif (partition.log.high_watermark if self.is_for_all else partition.log.recovery_point) < self.end_offset:
             return False
-        elif self.is_for_all and len(partition.isr) < partition.min_isr:
+        elif self.is_for_all and partition.isr_size_max < partition.min_isr:
             self.fail(
                 ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
                 f"the records were appended to {partition.name}, but it has only "
-                f"{counted(len(partition.isr), 'replica')} in sync now",
+                f"{counted(partition.isr_size_max, 'replica')} in sync now",
             )
         self._request.settled(self)
         return True
@@ -60,7 +64,7 @@ class DelayedProduce(Pending):
 
     __slots__ = ("_answer", "_are_all_added", "_timeout_s", "_timer", "_waits")
 
-    def __init__(self, response: ProduceResponse, timeout_ms: int) -> None:
+    def __init__(self, response: ProduceResponse | None, timeout_ms: int) -> None:
         super().__init__()
         self._answer = response
         self._are_all_added = False
@@ -74,7 +78,9 @@ class DelayedProduce(Pending):
         return bool(self._waits)
 
     def add(self, partition: Partition, answer: PartitionProduceResponse, end_offset: int, is_for_all: bool) -> None:
-        wait = AckWait(self, answer, end_offset, is_for_all)
+        self._park(AckWait(self, answer, end_offset, is_for_all), partition)
+
+    def _park(self, wait: AckWait, partition: Partition) -> None:
         self._waits[wait] = partition
         partition.ack_waits[wait] = None
 
@@ -91,14 +97,17 @@ class DelayedProduce(Pending):
     def _complete_if_settled(self) -> None:
         if self._are_all_added and not self._waits:
             self._leave()
-            self.complete(self._answer)
+            self._conclude()
+
+    def _conclude(self) -> None:
+        self.complete(self._answer)
 
     def _time_is_over(self) -> None:
         for wait, partition in self._waits.items():
             missing = "on all in-sync replicas" if wait.is_for_all else "flushed to disk"
             wait.fail(ErrorCode.REQUEST_TIMED_OUT, f"the records were appended to {partition.name}, but are not {missing} yet")
         self._leave()
-        self.complete(self._answer)
+        self._conclude()
 
     def _leave(self) -> None:
         for wait, partition in self._waits.items():
@@ -110,3 +119,45 @@ class DelayedProduce(Pending):
     def abandon(self) -> None:
         self._leave()
         super().abandon()
+
+
+class FrameAckWait(AckWait):
+    """One partition of a parked produce request that was appended from its frame."""
+
+    __slots__ = ("_one",)
+
+    def __init__(self, request: DelayedFrame, one: Appended) -> None:
+        self._request = request
+        self._one = one
+        self.end_offset = one.end_offset
+        self.is_for_all = True
+
+    def fail(self, code: int, text: str) -> None:
+        self._one.failure = KafkaError(code, text)
+
+
+class DelayedFrame(DelayedProduce):
+    """A produce request that was appended from its frame, parked until other replicas have its records.
+
+    Its reply is sent as it was built, unless a partition fails: `respond` then returns the response.
+    """
+
+    __slots__ = ("_respond", "_unsettled", "encoded")
+
+    def __init__(self, unsettled: Unsettled, respond: Callable[[Unsettled], ProduceResponse]) -> None:
+        super().__init__(None, unsettled.timeout_ms)
+        self._respond = respond
+        self._unsettled = unsettled
+        self.encoded: list[Part] | None = None
+        for one in unsettled.appended:
+            partition = cast("Partition", one.partition)
+            if one.failure is None and partition.log.high_watermark < one.end_offset:
+                self._park(FrameAckWait(self, one), partition)
+        self.all_added()
+
+    def _conclude(self) -> None:
+        if any(one.failure is not None for one in self._unsettled.appended):
+            self.complete(self._respond(self._unsettled))
+        else:
+            self.encoded = [self._unsettled.reply]
+            self.complete(None)

@@ -25,9 +25,12 @@ class FetchAttempt(Protocol):
 
 
 class DelayedFetch(Pending):
-    """A parked fetch: watches its partitions and sets one timer. `on_left` is called once, when it is no longer parked."""
+    """A parked fetch: watches its partitions and sets one timer. `on_left` is called once, when it is no longer parked.
 
-    __slots__ = ("_attempt", "_missing_bytes", "_on_left", "_partitions", "_timer")
+    A follower's fetch is tried when the log grows, a consumer's when the high watermark moves.
+    """
+
+    __slots__ = ("_attempt", "_is_follower", "_missing_bytes", "_on_left", "_partitions", "_timer")
 
     def __init__(
         self,
@@ -35,14 +38,16 @@ class DelayedFetch(Pending):
         partitions: Sequence[Partition],
         wait_ms: int,
         on_left: Callable[[], None] | None = None,
+        is_follower: bool = False,
     ) -> None:
         super().__init__()
+        self._is_follower = is_follower
         self._on_left = on_left
         self._attempt = attempt
         self._missing_bytes = attempt.missing_bytes
         self._partitions = partitions
         for partition in partitions:
-            partition.watches[self] = None
+            (partition.follower_watches if is_follower else partition.watches)[self] = None
         self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self.answer_now)
 
     def may_be_answered_by(self, size_bytes: int) -> bool:
@@ -77,7 +82,7 @@ class DelayedFetch(Pending):
     def _leave(self) -> None:
         self._timer.cancel()
         for partition in self._partitions:
-            partition.watches.pop(self, None)
+            (partition.follower_watches if self._is_follower else partition.watches).pop(self, None)
         on_left, self._on_left = self._on_left, None
         if on_left is not None:
             on_left()

@@ -35,6 +35,12 @@ class Wakeups:
     def has_changed(self, partition: Partition) -> None:
         """The partition has another leader or epoch, or is offline: try all its fetches."""
         self._ready.update(partition.watches)
+        self._ready.update(partition.follower_watches)
+        self._schedule()
+
+    def has_more_for_followers(self, partition: Partition) -> None:
+        """The log has grown: try the followers' fetches, which do not wait for the high watermark."""
+        self._ready.update(partition.follower_watches)
         self._schedule()
 
     def _schedule(self) -> None:

@@ -18,6 +18,7 @@ from ottla.broker.membership import NOT_REGISTERED, Membership
 from ottla.broker.node_settings import cleaner_settings
 from ottla.broker.partitions.moving import Moves
 from ottla.broker.partitions.partitions import Partitions
+from ottla.broker.replication.replication import Replication
 from ottla.broker.services import NodeServices, Services
 from ottla.log.compaction.compactor import Compactor
 from ottla.log.directories.opening import MustStop
@@ -54,7 +55,13 @@ class BrokerRole:
         config = node.settings.current
         interval_ms = None if is_local else config.broker_heartbeat_interval_ms
         self.membership = Membership(
-            door, node.loader, node.cluster_id, node.node_id, interval_ms, config.initial_broker_registration_timeout_ms
+            door,
+            node.loader,
+            node.cluster_id,
+            node.node_id,
+            interval_ms,
+            config.initial_broker_registration_timeout_ms,
+            node.world.clock,
         )
 
     @property
@@ -77,6 +84,7 @@ class BrokerRole:
             self._tell(self.membership.tell_cordoned(directories.cordoned_ids))
         if self._services is not None:
             self._services.moves.metadata_changed()
+            self._services.replication.metadata_changed(delta)
             self._services.coordinators.metadata_changed(delta, image)
 
     async def _load(self) -> Partitions:
@@ -102,6 +110,8 @@ class BrokerRole:
         services.partitions.start()
         stopping.push_async_callback(services.partitions.stop)
         self._services = services
+        services.replication.start()
+        stopping.push_async_callback(services.replication.stop)
         services.coordinators.follow()
         services.moves.start()
         stopping.push_async_callback(services.moves.stop)
@@ -125,6 +135,9 @@ class BrokerRole:
             door=self._door,
             directories=directories,
             partitions=partitions,
+            replication=Replication(
+                partitions, node.metadata, node.settings, node.world.network, self._door, lambda: self.epoch
+            ),
             moves=Moves(partitions, node.metadata, self._door, lambda: self.epoch),
             fetch_sessions=FetchSessions(node.world.clock, node.world.randomness, node.settings),
             producer_ids=producer_ids,

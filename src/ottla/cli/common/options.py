@@ -41,9 +41,11 @@ def cluster_options(
     old_config_flag: str = "",
     property_flags: tuple[str, ...] = (),
     retire_broker_list: bool = True,
+    takes_controllers: bool = False,
 ) -> Callable[[F], F]:
     """Add the flags for the cluster's address and client settings; the function gets `settings` instead of them.
 
+    With `takes_controllers` the command can ask controllers directly, by --bootstrap-controller.
     `known` names the client properties that the verb itself reads. `old_config_flag` is the stem of Kafka's older names for the
     same flags: `--producer.config`, `--producer-property`. `property_flags` are further names of --command-property.
     """
@@ -55,10 +57,15 @@ def cluster_options(
             bootstrap_server: str | None,
             command_config: str | None,
             command_property: tuple[str, ...],
+            bootstrap_controller: str | None = None,
             **rest: Any,
         ) -> Any:
             properties = read_properties(command_config) if command_config else {}
             properties |= parse_pairs(command_property, "--command-property")
+            if bootstrap_controller is not None:
+                if bootstrap_server is not None:
+                    raise click.UsageError("--bootstrap-server and --bootstrap-controller exclude each other: choose one")
+                properties["bootstrap.controllers"] = bootstrap_controller
             return function(*args, settings=build_settings(bootstrap_server, properties, known), **rest)
 
         config_names = ["--command-config", *([f"--{old_config_flag}.config"] if old_config_flag else [])]
@@ -86,6 +93,12 @@ def cluster_options(
             metavar="FILE",
             help="A properties file with client settings, such as those of TLS and SASL.",
         )(decorated)
+        if takes_controllers:
+            decorated = click.option(
+                "--bootstrap-controller",
+                metavar="HOST:PORT,…",
+                help="Ask the controllers at these addresses, instead of brokers.",
+            )(decorated)
         return click.option(  # type: ignore[no-any-return]  # click's decorators return the function they decorate
             "-b",
             "--bootstrap-server",

@@ -14,7 +14,7 @@ import click
 
 from ottla.errors.texts import near_words
 
-_VALUE_FLAGS = frozenset({"-b", "--bootstrap-server", "--command-config", "--command-property"})
+_VALUE_FLAGS = frozenset({"-b", "--bootstrap-server", "--bootstrap-controller", "--command-config", "--command-property"})
 """Flags with a value that may precede the subcommand."""
 
 

@@ -43,14 +43,27 @@ class Child:
         """Why the node has failed, if it has said so."""
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Set when the node answers requests; fails when its process ends before."""
+        self.left = asyncio.Event()
+        """Set when its broker has left the cluster, or its process has ended."""
 
-    async def follow_output(self) -> None:
-        """The line that says it is ready, or why it failed; then its end."""
+    def release(self) -> None:
+        """Let a node that has left the cluster leave the quorum, too."""
+        assert self.process.stdin is not None
+        if self.process.returncode is None:
+            self.process.stdin.write(b"\n")
+
+    async def follow_output(self, stopping: asyncio.Event) -> None:
+        """The lines that say it is ready, why it failed, or that it has left; then its end. A node that stops alone may go."""
         assert self.process.stdout is not None
         async for line in self.process.stdout:
             facts = json.loads(line)
             if "error" in facts:
                 self.error = facts["error"]
+                continue
+            if "left" in facts:
+                self.left.set()
+                if not stopping.is_set():
+                    self.release()
                 continue
             self.bootstrap_servers, self.cluster_id = facts["bootstrap_servers"], facts["cluster_id"]
             if not self.ready.done():
@@ -142,7 +155,8 @@ def ending(code: int) -> str:
 
 async def _watch(child: Child, children: Sequence[Child], stopping: asyncio.Event) -> None:
     """Report the end of a node; when the last one has ended, so does the command."""
-    await child.follow_output()
+    await child.follow_output(stopping)
+    child.left.set()
     code = await child.process.wait()
     if stopping.is_set():
         return
@@ -165,4 +179,8 @@ async def _stop(children: Sequence[Child]) -> None:
             child.ready.cancel()
         if child.process.returncode is None:
             child.process.terminate()
+    # Those that run stay in the quorum until all have left the cluster; each gives up by itself after a while.
+    await asyncio.gather(*(child.left.wait() for child in children))
+    for child in children:
+        child.release()
     await asyncio.gather(*(child.process.wait() for child in children))

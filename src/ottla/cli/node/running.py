@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
 import logging
 import signal
 import socket
@@ -30,6 +31,7 @@ def run_node(settings: Mapping[str, str], on_ready: Callable[[Node], None], *, f
 
     With `format_new`, new directories are formatted first.
     """
+    _import_early(settings)
     _freeze_memory()
     raise_descriptor_limit()
     asyncio.run(_run(settings, on_ready, format_new))
@@ -75,6 +77,15 @@ async def _until_over(node: Node, stopping: asyncio.Event) -> None:
 def _on_signal(signal_name: str, stopping: asyncio.Event) -> None:
     logger.info("%s: stopping", signal_name)
     stopping.set()
+
+
+def _import_early(settings: Mapping[str, str]) -> None:
+    """Import what the node needs before its loop runs: there it would hold the loop, and other voters would wait."""
+    if "broker" in settings.get("process.roles", ""):
+        importlib.import_module("ottla.broker.roles.broker_role")
+    if "," in settings.get("controller.quorum.voters", ""):
+        for name in ("ottla.broker.hosts.quorum_links", "ottla.broker.doors.remote"):
+            importlib.import_module(name)
 
 
 def _freeze_memory() -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import closing
 from pathlib import Path
 
 import click
 
+from ottla.broker.cluster_settings import cluster_settings
 from ottla.cli.common.escaping import escape
 from ottla.cli.common.output import print_json, warn
 from ottla.cli.node.cluster import Child, run_cluster
-from ottla.cli.node.cluster_settings import cluster_settings, default_ports
+from ottla.cli.node.cluster_ports import default_ports
+from ottla.env.real.ports import ReservedPorts
 
 DEFAULT_PORT = 9092
 OWN_SETTINGS = frozenset({"node.id", "listeners", "advertised.listeners", "log.dirs", "log.dir", "controller.quorum.voters"})
@@ -36,32 +37,23 @@ def up_cluster(
     for name in sorted(OWN_SETTINGS & overrides.keys()):
         raise click.UsageError(f"--set {name}: with --nodes each node has its own; use --host, --port and --data instead")
     try:
-        ports = default_ports(port, count) if port else _free_ports(host, count)
+        ports = default_ports(port, count) if port else []
     except ValueError as no_room:
         raise click.UsageError(str(no_room)) from None
     if count % 2 == 0:
         warn(f"--nodes {count}: a quorum of {count} survives no more failures than one of {count - 1}; prefer an odd number")
-    nodes = [{**settings, **overrides} for settings in cluster_settings(host, ports, str(data))]
-    for index, settings in enumerate(nodes):
-        if metrics_port is not None:
-            settings["ottla.metrics.port"] = str(metrics_port + index if metrics_port else 0)
 
     def tell(children: list[Child]) -> None:
         if as_json or not quiet:
             _tell(children, data, as_json)
 
-    asyncio.run(run_cluster(nodes, data, level, log_dir, tell))
-
-
-def _free_ports(host: str, count: int) -> list[tuple[int, int]]:
-    """Ports that are free right now; all are held until all are found, so that none comes twice."""
-    with ExitStack() as held:
-        found = []
-        for _ in range(2 * count):
-            each = held.enter_context(socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET))
-            each.bind((host.strip("[]"), 0))
-            found.append(int(each.getsockname()[1]))
-    return list(zip(found[:count], found[count:], strict=True))
+    with closing(ReservedPorts(host, 0 if ports else 2 * count)) as free:
+        ports = ports or list(zip(free.ports[:count], free.ports[count:], strict=True))
+        nodes = [{**settings, **overrides} for settings in cluster_settings(host, ports, str(data))]
+        for index, settings in enumerate(nodes):
+            if metrics_port is not None:
+                settings["ottla.metrics.port"] = str(metrics_port + index if metrics_port else 0)
+        asyncio.run(run_cluster(nodes, data, level, log_dir, tell))
 
 
 def _tell(children: list[Child], data: Path, as_json: bool) -> None:

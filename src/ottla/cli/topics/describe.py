@@ -20,8 +20,11 @@ Examples:
   ottla topics describe orders
   ottla topics describe                                  every topic
   ottla topics describe --unavailable-partitions         what has no leader right now
+  ottla topics describe --check                          exit code 1 if any partition is not as it should be
   ottla topics describe orders --json
 """
+
+OK = "ok"
 
 Filter = Callable[[TopicView, PartitionDescription], bool]
 
@@ -49,6 +52,9 @@ FILTERS: dict[str, tuple[str, Filter]] = {
 @click.option("--under-min-isr-partitions", is_flag=True, help=f"Only partitions {FILTERS['under-min-isr-partitions'][0]}")
 @click.option("--at-min-isr-partitions", is_flag=True, help=f"Only partitions {FILTERS['at-min-isr-partitions'][0]}")
 @click.option(
+    "--check", is_flag=True, help="End with exit code 1 if a partition has no leader or replicas that are not in sync."
+)
+@click.option(
     "--partition-size-limit-per-response",
     type=click.IntRange(1),
     default=PARTITIONS_PER_RESPONSE,
@@ -67,15 +73,17 @@ def describe(
     exclude_internal: bool,
     if_exists: bool,
     topics_with_overrides: bool,
+    check: bool,
     partition_size_limit_per_response: int,
     as_json: bool,
     plain: bool,
     **filters: bool,
-) -> None:
+) -> int:
     """Show partitions, replicas and settings of topics.
 
     NAMES are topics; the default is all. Configs are the settings that differ from Kafka's defaults. Elr (eligible leader
-    replicas) are out of sync, but still hold every committed record; LastKnownElr are the last replicas that did.
+    replicas) are out of sync, but still hold every committed record; LastKnownElr are the last replicas that did. The state of
+    a partition is offline (no leader), under-min-isr (acks=all is refused), under-replicated, or ok.
     """
     chosen_filters = [FILTERS[name.replace("_", "-")][1] for name, is_on in filters.items() if is_on]
     topics = with_cluster(
@@ -96,6 +104,16 @@ def describe(
         _print_tables(topics, with_partitions=not topics_with_overrides)
     else:
         _print_lines(topics, with_head=not chosen_filters, with_partitions=not topics_with_overrides)
+    return 1 if check and any(partition_state(view, each) != OK for view in topics for each in view.partitions) else 0
+
+
+def partition_state(view: TopicView, partition: PartitionDescription) -> str:
+    """What is wrong with a partition, the worst first; `OK` if nothing is."""
+    if partition.leader not in view.live_brokers:
+        return "offline"
+    if len(partition.isr) < min(view.min_isr, len(partition.replicas)):
+        return "under-min-isr"
+    return "under-replicated" if len(partition.isr) < len(partition.replicas) else OK
 
 
 def _joined(ids: Sequence[int] | None) -> str:
@@ -145,11 +163,13 @@ def _print_tables(topics: Sequence[TopicView], with_partitions: bool) -> None:
                 *map(
                     _joined, (each.replicas, each.isr, each.eligible_leader_replicas, each.last_known_eligible_leader_replicas)
                 ),
+                partition_state(view, each),
             )
             for each in view.partitions
         ]
         if with_partitions:
-            print_table(title, ("#Partition", "#Leader", "=Replicas", "=ISR", "=ELR", "=Last known ELR"), rows, configs)
+            headings = ("#Partition", "#Leader", "=Replicas", "=ISR", "=ELR", "=Last known ELR", "State")
+            print_table(title, headings, rows, configs)
         else:
             print_title(title, *configs)
 
@@ -171,6 +191,7 @@ def _as_json(view: TopicView) -> dict[str, object]:
                 "isr": each.isr,
                 "elr": each.eligible_leader_replicas,
                 "lastKnownElr": each.last_known_eligible_leader_replicas,
+                "state": partition_state(view, each),
             }
             for each in view.partitions
         ],

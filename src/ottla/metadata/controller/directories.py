@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.ids import Uuid, uuid_text
 from ottla.metadata.controller.brokers import check_broker_epoch
 from ottla.metadata.controller.decision import Decision
-from ottla.metadata.controller.partitions import assign_directory
+from ottla.metadata.controller.leadership import change_of, find_partition, leadership_changes
 from ottla.metadata.controller.state import ControllerState
 from ottla.metadata.features import DIRECTORIES_FROM
 from ottla.wire.base import Message
@@ -46,3 +47,23 @@ def assign_replicas_to_dirs(
                 except KafkaError as refused:
                     result.error_code = refused.code
     return Decision(response, records)
+
+
+def assign_directory(state: ControllerState, broker_id: int, topic_id: Uuid, number: int, directory_id: Uuid) -> Decision[None]:
+    """Store the directory in which a broker keeps a replica. If that directory is offline, the replica leaves the ISR."""
+    if state.image.metadata_version < DIRECTORIES_FROM:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "the cluster's metadata.version keeps no log directories of replicas")
+    topic = state.image.topics.by_id.get(topic_id)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with the id {uuid_text(topic_id)}")
+    which = find_partition(state, topic.name, number)
+    broker = state.image.cluster.brokers.get(broker_id)
+    if broker is None or broker_id not in which.state.replicas:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {broker_id} has no replica of {topic.name}-{number}")
+    change = change_of(state, which)
+    change.directories[broker_id] = directory_id
+    record = change.build(topic_id, number)
+    records: list[Message] = [] if record is None else [record]
+    if not broker.has_online_directory(directory_id):
+        records += leadership_changes(state, [which], leaving=broker_id)
+    return Decision(None, records)

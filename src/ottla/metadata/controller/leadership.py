@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import counted
 from ottla.ids import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Uuid
 from ottla.metadata.controller.partition_change import Election, PartitionChange
 from ottla.metadata.controller.state import ControllerState
@@ -30,6 +33,20 @@ def partitions_where(state: ControllerState, condition: Callable[[PartitionState
         for index, partition in topic.partitions.items():
             if condition(partition):
                 yield PartitionOf(topic, index, partition)
+
+
+def find_partition(state: ControllerState, topic_name: str, number: int) -> PartitionOf:
+    """The partition by topic name and number; UNKNOWN_TOPIC_OR_PARTITION if there is none."""
+    topic = state.image.topics.by_name.get(topic_name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic_name}")
+    partition = topic.partitions.get(number)
+    if partition is None:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"topic {topic_name} has {counted(len(topic.partitions), 'partition')}, and no number {number}",
+        )
+    return PartitionOf(topic, number, partition)
 
 
 def partitions_in_sync_on(state: ControllerState, broker_id: int) -> Iterator[PartitionOf]:

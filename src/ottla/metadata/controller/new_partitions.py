@@ -21,7 +21,8 @@ def place_partitions(state: ControllerState, count: int, replication_factor: int
     brokers = [
         UsableBroker(broker.id, broker.rack, broker.fenced)
         for broker in state.image.cluster.brokers.values()
-        if (session := state.sessions.get(broker.id)) is None or session.shutdown_offset == NOT_SHUTTING_DOWN
+        if broker.takes_new_replicas
+        and ((session := state.sessions.get(broker.id)) is None or session.shutdown_offset == NOT_SHUTTING_DOWN)
     ]
     return [
         new_partition(state, replicas, ErrorCode.INVALID_REPLICATION_FACTOR, "the partition")

@@ -34,7 +34,10 @@ def place_replicas(
     if replication_factor <= 0:
         raise _refused(f"a partition needs at least one replica, not {replication_factor}")
     if replication_factor > len(brokers):
-        raise _refused(f"{replication_factor} replicas need as many brokers, and the cluster has {len(brokers)}")
+        raise _refused(
+            f"{replication_factor} replicas need as many brokers, and the cluster has {len(brokers)} that take new ones. Ask "
+            "for fewer, or start more brokers; one that shuts down or whose log directories are all cordoned does not count"
+        )
     live = sum(not broker.fenced for broker in brokers)
     if live == 0:
         raise _refused("all brokers are fenced: none can lead a new partition")

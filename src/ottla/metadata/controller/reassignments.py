@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.controller.decision import Decision
-from ottla.metadata.controller.leadership import PartitionOf, change_of
+from ottla.metadata.controller.leadership import PartitionOf, change_of, find_partition
 from ottla.metadata.controller.new_partitions import RECORDS_PER_REQUEST_MAX, check_assignment
 from ottla.metadata.controller.partition_change import Election
-from ottla.metadata.controller.partitions import find_partition
 from ottla.metadata.controller.state import ControllerState
 from ottla.metadata.controller.topic_settings import unclean_election_allowed
 from ottla.metadata.image.topics import PartitionState

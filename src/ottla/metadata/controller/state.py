@@ -35,13 +35,15 @@ class ControllerSettings(NamedTuple):
     delete_topic_enable: bool = True
     session_timeout_ms: int = 9000
     """broker.session.timeout.ms"""
+    leader_balance_interval_ms: int | None = 300_000
+    """leader.imbalance.check.interval.seconds; None without auto.leader.rebalance.enable."""
+    unclean_election_interval_ms: int = 300_000
+    """unclean.leader.election.interval.ms"""
     static: Mapping[str, str] = MappingProxyType({})
     """The node's settings as text; topics fall back to them."""
     topic_defaults: LogConfig = LogConfig()
     """The node's defaults for topics; new settings of a topic are validated together with them."""
     supported_features: Mapping[str, tuple[int, int]] = SUPPORTED_FEATURES
-    replication_factor_max: int = 2**15 - 1
-    """The most replicas that a new topic can have; 1 while brokers do not replicate."""
 
 
 class ControllerState:

@@ -107,12 +107,6 @@ def _collision_names(state: ControllerState) -> dict[str, str]:
 def _create(state: ControllerState, topic: CreatableTopic) -> tuple[CreatableTopicResult, list[Message]]:
     settings = _checked_settings(state, topic)
     partitions = _assigned(state, topic) if topic.assignments else _placed(state, topic)
-    if len(partitions[0].replicas) > state.settings.replication_factor_max:
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"topic {topic.name} cannot have {len(partitions[0].replicas)} replicas: Ottla's brokers do not replicate "
-            f"partitions yet. Ask for {state.settings.replication_factor_max} (or set default.replication.factor)",
-        )
     topic_id = state.randomness.new_uuid()
     records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     records += [

@@ -42,6 +42,11 @@ class BrokerRegistration(NamedTuple):
         """Whether it may lead partitions and get new replicas."""
         return not self.fenced and not self.in_controlled_shutdown
 
+    @property
+    def takes_new_replicas(self) -> bool:
+        """Whether a log directory is left that is not cordoned. A broker that reported no directories counts as having one."""
+        return not self.directories or not set(self.directories) <= set(self.cordoned_directories or ())
+
     def has_online_directory(self, directory: Uuid) -> bool:
         """Whether a replica in `directory` is usable. A broker that reported no directories counts as having it online."""
         if directory == DIRECTORY_LOST:

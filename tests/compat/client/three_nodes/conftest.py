@@ -1,18 +1,22 @@
-"""Three Apache Kafka nodes that all tests of this folder share. Each test finds them up, with every replica in sync."""
+"""Three nodes, of Ottla or of Apache Kafka, that all tests of this folder share.
+
+Each test finds them up, with every replica in sync.
+"""
 
 import logging
 from collections.abc import Iterator
 
 import pytest
-from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.three_nodes import ThreeNodes
+from tests.support.servers.three_ottla_nodes import ThreeOttlaNodes
 
 from ottla import Admin
 
 
-@pytest.fixture(scope="session")
-def shared_nodes(apache_kafka: ApacheKafka) -> Iterator[ThreeNodes]:
-    with ThreeNodes(apache_kafka) as cluster:
+@pytest.fixture(scope="session", params=["ottla", pytest.param("apache", marks=pytest.mark.kafka)])
+def shared_nodes(request: pytest.FixtureRequest) -> Iterator[ThreeNodes]:
+    made = ThreeOttlaNodes() if request.param == "ottla" else ThreeNodes(request.getfixturevalue("apache_kafka"))
+    with made as cluster:
         yield cluster
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from tests.support.peers.leaders import await_in_sync, lead, leaders, make_replicated
 from tests.support.peers.load import QUICK, Load
 from tests.support.peers.ottla_clients import Faces
+from tests.support.peers.topics import await_true
 from tests.support.servers.three_nodes import NODES, ThreeNodes
 
 from ottla import Admin
@@ -71,8 +72,13 @@ def test_transaction_coordinator_moves_within_a_transaction(nodes: ThreeNodes, a
         else:
             producer.commit_transaction()
     expected = [b"%d %s" % (number, each) for number in (0, 1, 3) for each in (b"before", b"after")]
-    found = read_committed(face, nodes.bootstrap, topic, 3)
-    assert [[value for partition, value in found if partition == index] for index in range(3)] == [expected] * 3
+
+    def by_partition() -> list[list[bytes]]:
+        found = read_committed(face, nodes.bootstrap, topic, 3)
+        return [[value for partition, value in found if partition == index] for index in range(3)]
+
+    # A commit is answered when it is decided; the last markers are written soon after.
+    await_true(lambda: by_partition() == [expected] * 3, "all committed records, once and in order")
     offsets = admin.list_consumer_group_offsets([f"{topic}-group"])[f"{topic}-group"]
     assert [each.offset for each in offsets.values()] == [4]
 
@@ -92,7 +98,10 @@ def test_transaction_coordinator_dies_within_a_transaction(nodes: ThreeNodes, ad
     nodes.start(coordinator)
     with producer.transaction():
         producer.send(topic, b"60", partition=0)
-    found = read_committed(face, nodes.bootstrap, topic, 3)
-    for partition in range(3):
-        numbers = [int(value) for index, value in found if index == partition]
-        assert numbers == list(range(partition, 61 if partition == 0 else 60, 3))
+
+    def by_partition() -> list[list[int]]:
+        found = read_committed(face, nodes.bootstrap, topic, 3)
+        return [[int(value) for index, value in found if index == partition] for partition in range(3)]
+
+    expected = [list(range(partition, 61 if partition == 0 else 60, 3)) for partition in range(3)]
+    await_true(lambda: by_partition() == expected, "all committed records, once and in order")

@@ -7,6 +7,7 @@ import pytest
 from tests.support.nodes.controller_cluster import ControllerCluster
 from tests.support.nodes.data_node import run
 
+from ottla.broker.hosts import producer_ids
 from ottla.broker.hosts.producer_ids import ProducerIds
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -22,6 +23,9 @@ class Controller:
         self.cluster.add_broker(1)
         self.writes = 0
         self.lose_the_answer = False
+        self.answers = asyncio.Event()
+        """Clear: requests are not answered."""
+        self.answers.set()
 
     @property
     def epoch(self) -> int:
@@ -29,6 +33,7 @@ class Controller:
 
     async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
         self.writes += 1
+        await self.answers.wait()
         decide = decision_of(request.KEY)
         response = self.cluster.apply(decide(self.cluster.state, request, self.cluster.now_ms, 0))
         await asyncio.sleep(0)
@@ -62,6 +67,56 @@ def test_more_waiters_than_ids_allocate_further_blocks() -> None:
     controller = Controller()
     assert sorted(run(taken(controller.node(), 2500))) == list(range(2500))
     assert controller.writes == 3
+
+
+def test_next_block_is_allocated_before_the_current_one_is_used_up() -> None:
+    async def scene() -> None:
+        controller = Controller()
+        ids = controller.node()
+        assert await taken(ids, 899) == list(range(899))
+        assert controller.writes == 1
+        controller.answers.clear()  # the controller fails over
+        assert ids.take() == 899
+        await asyncio.sleep(0)
+        assert controller.writes == 2
+        assert [ids.take() for _ in range(101)] == [*range(900, 1000), None]
+        assert controller.writes == 2, "one request at a time"
+        controller.answers.set()
+        assert await ids.wait_and_take() == 1000
+
+    run(scene())
+
+
+def test_callers_do_not_wait_for_a_controller_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> None:
+        monkeypatch.setattr(producer_ids, "WAIT_S", 0.01)
+        controller = Controller()
+        ids = controller.node()
+        controller.answers.clear()
+        for _ in range(2):
+            with pytest.raises(KafkaError) as refused:
+                await ids.wait_and_take()
+            assert refused.value.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        controller.answers.set()
+        assert await ids.wait_and_take() == 0
+        assert controller.writes == 1, "the first request went on"
+
+    run(scene())
+
+
+def test_failed_request_for_the_next_block_is_repeated() -> None:
+    async def scene() -> None:
+        controller = Controller()
+        ids = controller.node()
+        await taken(ids, 899)
+        controller.lose_the_answer = True
+        assert ids.take() == 899
+        while controller.writes < 2 or ids._renewal is not None:
+            await asyncio.sleep(0)
+        controller.lose_the_answer = False
+        assert await taken(ids, 101) == [*range(900, 1000), 2000]
+
+    run(scene())
 
 
 def test_unused_ids_are_never_assigned_after_a_restart() -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from tests.support.nodes.quorum_server import until
 
 from ottla.broker.hosts.quorum_driver import QuorumDriver
+from ottla.broker.hosts.quorum_peers import QuorumPeers
 from ottla.broker.request import Pending
 from ottla.errors import BrokenInvariant
 from ottla.raft import effects as fx
@@ -50,7 +51,7 @@ def driver_of(happened: list[str]) -> tuple[QuorumDriver, Disk]:
     replica = SimpleNamespace(history=history, deadline_ms=1 << 62, settings=None)
     disk = Disk(happened)
     world = SimpleNamespace(disk=disk)
-    return QuorumDriver(cast(Any, world), cast(Any, Log()), cast(Any, None), cast(Any, replica)), disk
+    return QuorumDriver(cast(Any, world), cast(Any, Log()), cast(Any, None), cast(Any, replica), QuorumPeers(None)), disk
 
 
 def event(happened: list[str], name: str, *effects: fx.Effect) -> Callable[[int], list[fx.Effect]]:

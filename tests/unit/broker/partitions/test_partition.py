@@ -17,7 +17,7 @@ def test_new_leader_epoch_forgets_the_followers_offsets() -> None:
         await held.make_topic("t", replicas=(1, 2))
         partition = held.partition("t")
         held.produce("t", 0, make_batch(b"a"))
-        partition.follower_is_at(2, 1)
+        partition.follower_fetches(2, 1, 0, -1)
         await held.change("t", 0, isr=[1, 2])
         assert partition.follower_ends == {2: 1}
         await held.change("t", 0, leader=1)

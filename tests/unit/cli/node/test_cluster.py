@@ -2,12 +2,13 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from ottla.broker.cluster_settings import cluster_settings
 from ottla.broker.formatting import FormatRefused
-from ottla.cli.node.cluster import ending, format_nodes
-from ottla.cli.node.cluster_settings import cluster_settings
+from ottla.cli.node.cluster import Child, _stop, ending, format_nodes
 
 PORTS = [(9092, 19092), (9093, 19093), (9094, 19094)]
 
@@ -37,3 +38,53 @@ def test_the_folder_of_a_single_node_is_refused(tmp_path: Path) -> None:
 def test_endings_are_told_in_words() -> None:
     assert ending(-9) == "signal SIGKILL"
     assert ending(1) == "exit code 1"
+
+
+class StoppingProcess:
+    """A node's process: it ends when it is released."""
+
+    def __init__(self) -> None:
+        self.returncode: int | None = None
+        self.is_terminated = False
+        self._over = asyncio.Event()
+        self.stdin = SimpleNamespace(write=self._written)
+
+    def terminate(self) -> None:
+        self.is_terminated = True
+
+    def _written(self, data: bytes) -> None:
+        self.returncode = 0
+        self._over.set()
+
+    async def wait(self) -> int:
+        await self._over.wait()
+        return 0
+
+
+def test_nodes_leave_the_quorum_when_all_have_left_the_cluster() -> None:
+    async def scenario() -> None:
+        children = [Child({"node.id": str(node)}, StoppingProcess()) for node in (1, 2)]  # type: ignore[arg-type]  # fakes
+        stopping = asyncio.ensure_future(_stop(children))
+        children[0].left.set()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert all(child.process.is_terminated for child in children)  # type: ignore[attr-defined]
+        assert children[0].process.returncode is None, "node 2 still needs a controller"
+        children[1].left.set()
+        await asyncio.wait_for(stopping, 30)
+
+    asyncio.run(scenario())
+
+
+def test_a_node_that_stops_alone_is_released_at_once() -> None:
+    async def scenario() -> None:
+        process = StoppingProcess()
+        reader = process.stdout = asyncio.StreamReader()  # type: ignore[attr-defined]
+        reader.feed_data(b'{"left": true}\n')
+        reader.feed_eof()
+        child = Child({"node.id": "1"}, process)  # type: ignore[arg-type]  # a fake
+        await child.follow_output(asyncio.Event())
+        assert child.left.is_set()
+        assert process.returncode == 0
+
+    asyncio.run(scenario())

@@ -1,9 +1,11 @@
 """One node of a cluster as its parent sees it: what it prints, and that it ends with its parent."""
 
+import asyncio
 import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ from tests.support.servers.ottla_server import run_ottla
 
 from ottla.broker.solo_settings import solo_settings
 from ottla.cli.node.cluster import CHILD
+from ottla.cli.node.cluster_child import Release
 
 
 @contextmanager
@@ -57,3 +60,22 @@ def test_it_says_why_it_cannot_start(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert "format it first" in json.loads(process.stdout.readline())["error"]
         assert process.wait(HANG_S) == 1
+
+
+def test_a_stopping_node_says_that_it_has_left_and_waits_for_its_release() -> None:
+    async def scenario() -> None:
+        release, said = Release(), []
+        waiting = asyncio.ensure_future(release.wait(lambda: said.append("left")))
+        await asyncio.sleep(0.01)
+        assert said == ["left"]
+        assert not waiting.done()
+        threading.Thread(target=release.give).start()
+        await asyncio.wait_for(waiting, 30)
+
+    asyncio.run(scenario())
+
+
+def test_a_release_may_come_first() -> None:
+    release = Release()
+    release.give()
+    asyncio.run(asyncio.wait_for(release.wait(lambda: None), 30))

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.servers.kafka_server import HANG_S, free_ports
 from tests.support.servers.ottla_server import OTTLA, run_ottla
 
-from ottla.cli.node.cluster_settings import cluster_settings
+from ottla.broker.cluster_settings import cluster_settings
 
 
 def test_a_signal_ends_a_start_that_waits_for_a_quorum(tmp_path: Path) -> None:

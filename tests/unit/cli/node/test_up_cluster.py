@@ -8,7 +8,7 @@ import click
 import pytest
 
 from ottla.cli.node import up_cluster as module
-from ottla.cli.node.up_cluster import _free_ports, _tell, up_cluster
+from ottla.cli.node.up_cluster import _tell, up_cluster
 
 CHILDREN = [
     SimpleNamespace(
@@ -54,8 +54,9 @@ def test_ports_without_room_are_a_usage_error(monkeypatch: pytest.MonkeyPatch) -
         run(monkeypatch, 3, port=60_000)
 
 
-def test_free_ports_are_all_different() -> None:
-    assert len({port for pair in _free_ports("127.0.0.1", 9) for port in pair}) == 18
+def test_port_zero_gives_every_node_ports_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    listeners = [each["listeners"] for each in run(monkeypatch, 3, port=0)]
+    assert len({address.rpartition(":")[2] for each in listeners for address in each.split(",")}) == 6
 
 
 def test_json_names_every_node(capsys: pytest.CaptureFixture[str]) -> None:

@@ -87,6 +87,7 @@ def test_pages_of_a_topic_are_joined(ottla: RunOttla, described: FakeNode) -> No
         "isr": [],
         "elr": [2],
         "lastKnownElr": [1],
+        "state": "offline",
     }
 
 
@@ -102,6 +103,17 @@ def test_pages_of_a_topic_are_joined(ottla: RunOttla, described: FakeNode) -> No
 )
 def test_filters(ottla: RunOttla, described: FakeNode, flag: str, lines: list[str]) -> None:
     assert ottla("topics", "describe", flag).lines == lines
+
+
+def test_check_sets_the_exit_code_by_what_is_shown(ottla: RunOttla, described: FakeNode) -> None:
+    assert ottla("topics", "describe", "orders").rc == 0
+    assert ottla("topics", "describe", "orders", "--check").rc == 1
+    assert ottla("topics", "describe", "--at-min-isr-partitions", "--check").rc == 0  # partition 0 has all of its replicas
+
+
+def test_states_are_in_the_table(ottla: RunOttla, described: FakeNode) -> None:
+    rows = [line.split() for line in ottla("topics", "describe", "orders", columns=100).lines]
+    assert [row[-1] for row in rows if row and row[0] in ("0", "1")] == ["ok", "offline"]
 
 
 def test_brokers_without_describe_topic_partitions(ottla: RunOttla, described: FakeNode) -> None:

@@ -9,7 +9,7 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.metadata.controller.brokers import check_broker_epoch, fence_silent_brokers, register_broker, unregister_broker
-from ottla.metadata.controller.partitions import assign_directory
+from ottla.metadata.controller.directories import assign_directory
 from ottla.metadata.controller.state import ControllerState
 from ottla.wire.messages.broker_registration import Feature
 from ottla.wire.messages.metadata_records import FeatureLevelRecord

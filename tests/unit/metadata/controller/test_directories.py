@@ -6,7 +6,7 @@ from tests.support.nodes.controller_cluster import ControllerCluster, directory_
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
-from ottla.metadata.controller.directories import assign_replicas_to_dirs
+from ottla.metadata.controller.directories import assign_directory, assign_replicas_to_dirs
 from ottla.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsRequestDirectoryData,
@@ -62,3 +62,43 @@ def test_old_metadata_version_is_refused() -> None:
     with pytest.raises(KafkaError) as refused:
         assign_replicas_to_dirs(cluster.state, request(cluster.state.image.cluster.brokers[1].epoch), 0)
     assert refused.value.code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_assigning_the_same_directory_again_writes_nothing() -> None:
+    cluster = ControllerCluster()
+    both = [directory_of(1), directory_of(1, 1)]
+    cluster.add_broker(1, log_dirs=both)
+    made = cluster.create_topic("t", 1, 1)
+    cluster.apply(assign_directory(cluster.state, 1, made.id, 0, both[1]))
+    assert cluster.partition("t").directories == (both[1],)
+    assert cluster.partition("t").leader_epoch == 0, "who leads it has not changed"
+    assert not assign_directory(cluster.state, 1, made.id, 0, both[1]).records
+
+
+def test_a_directory_that_is_not_online_takes_the_replica_out_of_sync() -> None:
+    cluster = ControllerCluster()
+    cluster.add_broker(1)
+    cluster.add_broker(2)
+    made = cluster.create_topic("t", assignments=[[1, 2]])
+    cluster.apply(assign_directory(cluster.state, 1, made.id, 0, Uuid(b"some other place")))
+    assert (cluster.partition("t").leader, cluster.partition("t").isr) == (2, (2,))
+
+
+def test_directories_of_unknown_replicas_are_refused() -> None:
+    cluster = ControllerCluster()
+    cluster.add_broker(1)
+    cluster.add_broker(2)
+    made = cluster.create_topic("t", assignments=[[1]])
+    for broker_id, topic_id, number, code in (
+        (1, Uuid(b"no such topic id"), 0, ErrorCode.UNKNOWN_TOPIC_ID),
+        (1, made.id, 5, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (2, made.id, 0, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (7, made.id, 0, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    ):
+        with pytest.raises(KafkaError) as error:
+            assign_directory(cluster.state, broker_id, topic_id, number, directory_of(broker_id))
+        assert error.value.code == code
+    old = ControllerCluster(16)
+    with pytest.raises(KafkaError) as error:
+        assign_directory(old.state, 1, made.id, 0, directory_of(1))
+    assert error.value.code == ErrorCode.UNSUPPORTED_VERSION

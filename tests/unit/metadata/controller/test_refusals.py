@@ -12,8 +12,8 @@ from ottla.broker.handlers import MODULES
 from ottla.errors import KafkaError
 from ottla.ids import Uuid
 from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.elections import elect_leaders
 from ottla.metadata.controller.features import update_features
-from ottla.metadata.controller.partitions import elect_leaders
 from ottla.metadata.controller.topics import create_partitions, create_topics, delete_topics
 from ottla.wire.api_table import ApiKey
 from ottla.wire.base import Message

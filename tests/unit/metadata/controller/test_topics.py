@@ -79,6 +79,18 @@ def test_a_broker_that_is_shutting_down_gets_no_new_replicas() -> None:
         assert cluster.create_topic(f"t{number}", 1, 1).partitions[0].replicas == (2,)
 
 
+def test_a_broker_whose_directories_are_all_cordoned_gets_no_new_replicas() -> None:
+    cluster = two_brokers()
+    cluster.heartbeat(1, cordoned_log_dirs=[directory_of(1)])
+    for number in range(8):
+        assert cluster.create_topic(f"t{number}", 1, 1).partitions[0].replicas == (2,)
+    assert cluster.create_topic("assigned", assignments=[[1, 2]]).partitions[0].isr == (1, 2), "unless it is assigned"
+    refused = create_topics(cluster.state, CreateTopicsRequest(topics=[topic("u", 1, 2)]), 0)
+    assert refused.response.topics[0].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+    cluster.heartbeat(1, cordoned_log_dirs=[])
+    assert cluster.create_topic("both", 1, 2).partitions[0].isr in ((1, 2), (2, 1))
+
+
 def test_settings_come_from_the_first_layer_that_has_them() -> None:
     cluster = ControllerCluster(static={"log.retention.hours": "2", "log.segment.bytes": "3000000", "min.insync.replicas": "1"})
     cluster.add_broker(1)

@@ -1,5 +1,7 @@
 """DeleteRecords: raises the log start offset of partitions. The response has the new one.
 
+Other replicas take it over with their next fetch. The response waits until those that are up have it, for `timeout_ms` at most.
+
 The new log start offset is checkpointed to disk before the response, so that no restart shows deleted records again. (Apache
 Kafka writes the checkpoint once a minute.) The next round of retention deletes the segments.
 
@@ -8,6 +10,7 @@ All versions (0 to 2) have the same fields.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.data.hosted_partitions import ask
@@ -39,7 +42,7 @@ def handle(context: RequestContext, request: DeleteRecordsRequest) -> Handled:
     deleted = [partition for partition, result in results.items() if result.error_code == ErrorCode.NONE]
     if not deleted:
         return _response(results)
-    return PendingTask(_write_down(context.services, results, deleted))
+    return PendingTask(_make_sure(context.services, results, deleted, request.timeout_ms))
 
 
 def refuse(context: RequestContext, request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:
@@ -92,9 +95,29 @@ def _shorten(log: PartitionLog, offset: int) -> int:
     return log.log_start_offset
 
 
+async def _make_sure(
+    services: Services,
+    results: dict[TopicPartition, DeleteRecordsPartitionResult],
+    deleted: list[TopicPartition],
+    timeout_ms: int,
+) -> DeleteRecordsResponse:
+    """The response, when the new log start offsets are on disk and on the other replicas."""
+    deadline_s = asyncio.get_running_loop().time() + timeout_ms / 1000
+    await _write_down(services, results, deleted)
+    for partition in deleted:
+        result, held = results[partition], services.partitions.find(*partition)
+        if result.error_code == ErrorCode.NONE and held is not None and held.in_sync is not None:
+            from ottla.broker.purgatory.low_watermark import reach  # late: few clusters have replicas and delete by hand
+
+            code = await reach(held, result.low_watermark, deadline_s)
+            if code != ErrorCode.NONE:
+                results[partition] = _failed(partition.partition, code)
+    return _response(results)
+
+
 async def _write_down(
     services: Services, results: dict[TopicPartition, DeleteRecordsPartitionResult], deleted: list[TopicPartition]
-) -> DeleteRecordsResponse:
+) -> None:
     written: set[str] = set()
     for partition in deleted:
         # A partition may move to another directory while the checkpoint of this one is written.
@@ -106,4 +129,3 @@ async def _write_down(
                 results[partition] = _failed(partition.partition, ErrorCode.KAFKA_STORAGE_ERROR)
                 break
             written.add(directory.path)
-    return _response(results)

@@ -7,9 +7,14 @@ from the first partition that has any, however large. The fetch session decides 
 Partitions that do not exist get an error, but do not end the wait for the others. An error in reading a partition that exists,
 or a log that diverges from the reader's, is answered at once.
 
+A follower reads up to the log's end. Its fetch is its acknowledgement: it has everything below the offset it asks for, in every
+partition of its session, if its log does not diverge. Each request counts once (`Partition.follower_fetches`), however often
+it is tried.
+
 v5: log start offset in the response. v6: KAFKA_STORAGE_ERROR. v7: fetch sessions. v9: the client's leader epoch is checked.
-v10: zstd. v11: the client's rack, which is not used. v12: last fetched epoch; diverging epoch. v13: topic ids instead of names.
-v15: replica id in the replica state. v16: endpoints of new leaders. v17, v18: fields for followers, which are not served yet.
+v10: zstd. v11: the consumer's rack; followers answer consumers. v12: last fetched epoch; diverging epoch. v13: topic ids
+instead of names. v15: replica id in the replica state, with its broker epoch. v16: endpoints of new leaders. v17: directory id
+of voters, v18: high watermark of voters; neither is used here.
 """
 
 from __future__ import annotations
@@ -18,6 +23,8 @@ from typing import cast
 
 from ottla.broker.fetch_sessions import Answers, FetchContext, FetchedPartition
 from ottla.broker.handlers.data.leader_hints import leader_hint
+from ottla.broker.handlers.data.nearest_replica import RACK_AWARE, nearest_replica
+from ottla.broker.partitions.in_sync import NO_BROKER_EPOCH
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.purgatory.delayed_fetch import DelayedFetch
 from ottla.broker.request import Handled, Pending, PendingTask, RequestContext
@@ -39,6 +46,7 @@ from ottla.wire.messages.fetch import (
 )
 
 CONSUMER = -1
+FROM_FOLLOWERS_SINCE = 11
 HINTS_SINCE = 16
 REPLICA_STATE_SINCE = 15
 STORAGE_ERROR_SINCE = 6
@@ -50,23 +58,27 @@ _LEADER_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH
 
 
 def handle(context: RequestContext, request: FetchRequest) -> Handled:
-    replica_id = request.replica_id
+    replica_id, broker_epoch = request.replica_id, NO_BROKER_EPOCH
     if context.version >= REPLICA_STATE_SINCE:
-        replica_id = CONSUMER if request.replica_state is None else request.replica_state.replica_id
+        replica_id = CONSUMER
+        if request.replica_state is not None:
+            replica_id, broker_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
     sessions = context.services.fetch_sessions
     begun = sessions.begin(request, context.version, replica_id >= 0)
     if isinstance(begun, FetchResponse):
         return begun
-    fetch = Fetch(context, begun, request, replica_id)
+    fetch = Fetch(context, begun, request, replica_id, broker_epoch)
     answer = fetch.answer(is_last=request.max_wait_ms <= 0)
     if answer is not None:
         return answer
     if begun.is_incremental:  # its partitions are counted with the session's
-        return DelayedFetch(fetch, fetch.watched, request.max_wait_ms)
+        return DelayedFetch(fetch, fetch.watched, request.max_wait_ms, is_follower=replica_id >= 0)
     count = len(begun.wanted)
     if not sessions.may_wait(count):
         return fetch.answer(is_last=True)
-    return DelayedFetch(fetch, fetch.watched, request.max_wait_ms, lambda: sessions.has_waited(count))
+    return DelayedFetch(
+        fetch, fetch.watched, request.max_wait_ms, lambda: sessions.has_waited(count), is_follower=replica_id >= 0
+    )
 
 
 def refuse(context: RequestContext, request: FetchRequest, error: KafkaError) -> Message:
@@ -77,23 +89,36 @@ class Fetch:
     """One fetch request, which may be tried several times."""
 
     __slots__ = (
+        "_broker_epoch",
         "_cold",
         "_context",
+        "_is_counted",
         "_isolation",
         "_max_bytes",
         "_min_bytes",
         "_plan",
+        "_rack",
         "_replica_id",
         "_version",
         "missing_bytes",
     )
 
-    def __init__(self, context: RequestContext, plan: FetchContext, request: FetchRequest, replica_id: int) -> None:
+    def __init__(
+        self, context: RequestContext, plan: FetchContext, request: FetchRequest, replica_id: int, broker_epoch: int
+    ) -> None:
         self._context = context
         self._plan = plan
         self._version = context.version
         self._replica_id = replica_id
-        self._max_bytes = min(request.max_bytes, context.services.settings.current.fetch_max_bytes)
+        self._broker_epoch = broker_epoch
+        self._is_counted = replica_id < 0
+        """Whether the request has counted as a follower's acknowledgement."""
+        config = context.services.settings.current
+        self._max_bytes = min(request.max_bytes, config.fetch_max_bytes)
+        self._rack = ""
+        """The consumer's rack, if this node sends consumers to replicas near them."""
+        if request.rack_id and replica_id == CONSUMER and config.replica_selector_class == RACK_AWARE:
+            self._rack = request.rack_id
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         if replica_id == CONSUMER:
             self._isolation = _COMMITTED if request.isolation_level == 1 else _HIGH_WATERMARK
@@ -122,15 +147,20 @@ class Fetch:
                     has_failed = has_failed or error.code not in _UNKNOWN
                     continue
             if (
-                wanted.last_fetched_epoch < 0
+                (wanted.last_fetched_epoch < 0 or wanted.agreed_epoch == partition.leader_epoch)
                 and (wanted.leader_epoch < 0 or wanted.leader_epoch == partition.leader_epoch)
                 and partition.is_leading
                 and wanted.partition is partition
+                and not self._rack
             ):
                 # Nothing to read, or no room for it: in a fetch of many partitions nearly all end here, so this is cheap.
                 log, offset = partition.log, wanted.fetch_offset
+                if not self._is_counted and (refusal := self._count(partition, wanted)) is not None:
+                    answers.append((wanted, self._failed(wanted, refusal)))
+                    has_failed = True
+                    continue
                 high_watermark = log.high_watermark
-                if (offset == high_watermark and is_consumer) or (
+                if offset == (high_watermark if is_consumer else log.log_end_offset) or (
                     total_bytes and left_bytes <= 0 and log.log_start_offset <= offset <= log.log_end_offset
                 ):
                     if (
@@ -145,8 +175,9 @@ class Fetch:
             if data.records:
                 total_bytes += len(data.records)
                 left_bytes -= len(data.records)
-            elif data.error_code or data.diverging_epoch is not None:
+            elif data.error_code or data.diverging_epoch is not None or data.preferred_read_replica >= 0:
                 has_failed = True
+        self._is_counted = True
         if is_last or has_failed or total_bytes >= self._min_bytes or len(unknown) == len(all_wanted):
             return self._finish(answers + unknown)
         # A transaction's commit releases records that were appended long before: any new bytes may be enough.
@@ -209,9 +240,8 @@ class Fetch:
                     ErrorCode.INCONSISTENT_TOPIC_ID,
                     f"{partition.name} has the topic id {uuid_text(partition.topic_id)} now, not {uuid_text(wanted.topic_id)}",
                 )
-            partition.check_leading(max(wanted.leader_epoch, -1))  # in a fetch every negative epoch means none
-            if self._replica_id >= 0:
-                self._refuse_replica(partition, wanted)
+            may_follow = self._replica_id == CONSUMER and self._version >= FROM_FOLLOWERS_SINCE
+            partition.check_leading(max(wanted.leader_epoch, -1), may_follow)  # in a fetch every negative epoch means none
             if self._version < ZSTD_SINCE and partition.log.config.compression_type == "zstd":
                 raise KafkaError(
                     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
@@ -223,6 +253,16 @@ class Fetch:
                     data = self._nothing(wanted.index, partition.log)
                     data.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
                     return data
+                wanted.agreed_epoch = partition.leader_epoch
+            if not self._is_counted and (refusal := self._count(partition, wanted)) is not None:
+                raise refusal
+            if self._rack and partition.is_leading:
+                cluster = self._context.services.metadata.image.cluster
+                nearest = nearest_replica(partition, cluster, self._rack, wanted.fetch_offset)
+                if nearest >= 0:
+                    data = self._nothing(wanted.index, partition.log)
+                    data.preferred_read_replica = nearest
+                    return data
             info = partition.read(wanted.fetch_offset, min(wanted.max_bytes, left_bytes), self._isolation, is_first)
         except KafkaError as error:
             return self._failed(wanted, error)
@@ -231,12 +271,15 @@ class Fetch:
             self._cold.append((partition, partition.log.folder, wanted, data))
         return data
 
-    def _refuse_replica(self, partition: Partition, wanted: FetchedPartition) -> None:
-        """Refuse every other node: replication between nodes is not implemented yet."""
-        raise KafkaError(
-            ErrorCode.UNKNOWN_LEADER_EPOCH if wanted.leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER,
-            f"node {self._replica_id} is no replica of {partition.name}: its replicas are {list(partition.replicas)}",
-        )
+    def _count(self, partition: Partition, wanted: FetchedPartition) -> KafkaError | None:
+        """Count a follower's fetch as its acknowledgement of everything below; why it does not count, if it does not."""
+        try:
+            partition.follower_fetches(self._replica_id, wanted.fetch_offset, wanted.log_start_offset, self._broker_epoch)
+        except KafkaError as refusal:
+            if wanted.leader_epoch < 0 and refusal.code == ErrorCode.UNKNOWN_LEADER_EPOCH:
+                return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, str(refusal))
+            return refusal
+        return None
 
     def _found(self, index: int, info: ReadInfo) -> PartitionData:
         data = PartitionData()

@@ -17,6 +17,7 @@ from ottla.wire.base import Part
 from ottla.wire.varint import decode_uvarint
 
 if TYPE_CHECKING:
+    from ottla.broker.request import Pending
     from ottla.broker.services import Services
 
 if TYPE_CHECKING or not PURE_ASKED:
@@ -47,12 +48,12 @@ class FrameAnswers:
         self._topics = 0
         self._fast = FastCommit(self._host.known, self._find_group, self._find_topic)
 
-    def answer(self, frame: bytearray) -> list[Part] | None:
-        """The reply; None, with nothing changed, where the request is declined."""
+    def answer(self, frame: bytearray) -> list[Part] | Pending | None:
+        """The reply, now or later; None, with nothing changed, where the request is declined."""
         clock = self._clock
         now_ms = clock.now_ms()
         reply = self._fast.answer(frame, Instant(now_ms, int(clock.monotonic_s() * 1000)), now_ms)
-        return None if reply is None else [reply]
+        return [reply] if isinstance(reply, bytearray) else reply
 
     def _find_group(self, name: bytes) -> KnownGroup | None:
         """Where the group of this id commits, noted; None if that is not here."""

@@ -22,7 +22,7 @@ cdef class FastCommit:
     cdef object _find_group
     cdef object _find_topic
 
-    @cython.locals(commit=Commit, group=KnownGroup, append=FastAppend)
+    @cython.locals(commit=Commit, group=KnownGroup, append=FastAppend, log=LogTail)
     cpdef object answer(self, bytearray frame, object now, long long now_ms)
 
     @cython.locals(
@@ -37,7 +37,7 @@ cdef class FastCommit:
     )
     cdef Py_ssize_t _read_topic(self, bytearray frame, Py_ssize_t position, Py_ssize_t end, Commit commit) except? -1
 
-@cython.locals(partition=PartitionTail, log=LogTail)
+@cython.locals(partition=PartitionTail)
 cdef bint _may_append(KnownGroup group) except -1
 
 @cython.locals(

@@ -3,9 +3,9 @@
 """The fast path of offset commits, from the bytes of the frame to the bytes of the reply, in one source for two variants.
 
 It takes requests of version 8 or later, for partitions that exist, with metadata of at most 4096 bytes, while the coordinator
-has nothing under way and its partition has no other replica in sync. The records are written as the frame is read, appended at
-once as a batch of their own, and put into the committed offsets; nothing waits and nothing is decoded again. `offset_commit.py`
-handles all others. Both must come to the same: tests compare them.
+has no records to append. The records are written as the frame is read, appended at once as a batch of their own, and put into
+the committed offsets; nothing is decoded again. With other replicas in sync the reply waits for the high watermark.
+`offset_commit.py` handles all others. Both must come to the same: tests compare them.
 
 The group decides who may commit (`Offsets.check_commit`); a refusal is answered here, with its code for all partitions. This
 file reads the request; `kernel_commit_records.py` has what is written.
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ottla.broker.handlers.fast_path.kernel_commit_records import Commit, KnownGroup, KnownTopic
+    from ottla.broker.request import Pending
     from ottla.coordinator.contract import Instant
 
 _API_KEY = 8
@@ -63,8 +64,8 @@ class FastCommit:
         self._find_group = find_group
         self._find_topic = find_topic
 
-    def answer(self, frame: bytearray, now: Instant, now_ms: int) -> bytearray | None:
-        """The whole reply to the commit in `frame`; None, with nothing changed, to leave it to `offset_commit.py`.
+    def answer(self, frame: bytearray, now: Instant, now_ms: int) -> bytearray | Pending | None:
+        """The whole reply to the commit in `frame`, now or later; None, with nothing changed, leaves it to `offset_commit.py`.
 
         If the log's disk fails, the shard is given up, and the error for clients is raised.
         """
@@ -89,6 +90,10 @@ class FastCommit:
             except OttlaError as failure:
                 raise group.hosted.failed(failure) from None
             commit.replay()
+            log = group.partition.log
+            if log.high_watermark < log.log_end_offset:
+                later: Pending = group.hosted.reply_when_committed(commit)
+                return later
         return commit.reply(code)
 
     def _read(self, frame: bytearray, end: int, now_ms: int) -> Commit | None:
@@ -179,19 +184,16 @@ class FastCommit:
 
 
 def _may_append(group: KnownGroup) -> bool:
-    """Whether a batch can be appended for the group and acknowledged at once, with no earlier one still unacknowledged."""
+    """Whether a batch can be appended for the group now: all that was decided before is in the log."""
     partition = group.partition
     if (
         not partition.is_leading
         or partition.leader_epoch != group.epoch
         or partition.flushing is not None
-        or partition.ack_waits
-        or partition._others_in_sync
         or len(partition.isr) < partition.min_isr
-        or partition.log.high_watermark != partition.log.log_end_offset
     ):
         return False
-    return bool(group.hosted.is_at_rest)
+    return bool(group.hosted.may_append)
 
 
 def _read_partition(frame: bytearray, position: int, end: int, commit: Commit, topic: KnownTopic) -> int:

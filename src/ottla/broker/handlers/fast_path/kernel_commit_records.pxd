@@ -88,4 +88,4 @@ cdef class Commit:
         size=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t, reply=bytearray, out="unsigned char*", raw="const unsigned char*",
         position=Py_ssize_t, number=Py_ssize_t, last=Py_ssize_t, count=Py_ssize_t,
     )
-    cdef bytearray reply(self, long long code)
+    cpdef bytearray reply(self, long long code)

@@ -23,17 +23,30 @@ cdef int _DECLINE_NO
 cdef class Appended:
     cdef FastAppend append
     cdef readonly long long base_offset
-    cdef readonly object failure
+    cdef readonly long long end_offset
+    cdef public object failure
     cdef readonly int index
     cdef readonly PartitionTail partition
 
 @cython.final
+cdef class Unsettled:
+    cdef readonly list appended
+    cdef readonly list outcomes
+    cdef readonly bytearray reply
+    cdef readonly long long timeout_ms
+
+@cython.final
 cdef class FastProduce:
+    cdef int _acks
     cdef dict _by_id
     cdef dict _by_name
     cdef long long _requests
+    cdef long long _timeout_ms
 
-    @cython.locals(topics=list, appended=list, has_failed=bint, one=Appended, first=Py_ssize_t, count=Py_ssize_t)
+    @cython.locals(
+        topics=list, appended=list, has_failed=bint, is_unsettled=bint, one=Appended, first=Py_ssize_t, count=Py_ssize_t,
+        partition=PartitionTail, unsettled=Unsettled,
+    )
     cpdef object answer(self, bytearray frame, long long now_ms)
 
     @cython.locals(

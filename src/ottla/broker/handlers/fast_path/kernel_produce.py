@@ -7,6 +7,8 @@ batches all pass `PartitionTail.check_fast`. Everything is checked before anythi
 and is handed what was found out about their batches until then. Both must come to the same: tests compare them. The fast path
 saves the objects in between.
 
+With acks=all and other replicas in sync the reply is built at once too, and handed over with what it waits for (`Unsettled`).
+
     request   int16 api key | int16 version | int32 correlation id | int16 length, client id | tags | transactional id |
               int16 acks | int32 timeout | topics: (name or id, partitions: (int32 index, records, tags), tags) | tags
     reply     int32 size | int32 correlation id | tags |
@@ -51,29 +53,46 @@ _DECLINE_NO = int(Decline.NO)
 class Appended:
     """What became of one partition's batch."""
 
-    __slots__ = ("append", "base_offset", "failure", "index", "partition")
+    __slots__ = ("append", "base_offset", "end_offset", "failure", "index", "partition")
 
     append: FastAppend
+    """None while the request waits: it holds the frame."""
     base_offset: int
+    end_offset: int
+    """With acks=all: what the high watermark has to reach."""
     failure: KafkaError | None
     index: int
     partition: PartitionTail
 
 
+class Unsettled:
+    """A request whose batches are appended and wait for other replicas, and the reply to it, if nothing fails."""
+
+    __slots__ = ("appended", "outcomes", "reply", "timeout_ms")
+
+    appended: list[Appended]
+    outcomes: list[tuple[bytes, list[Appended]]]
+    """The same by topic: by its name or id, as the request has it."""
+    reply: bytearray
+    timeout_ms: int
+
+
 class FastProduce:
     """Answers produce requests from their frames; one per node."""
 
-    __slots__ = ("_by_id", "_by_name", "_requests")
+    __slots__ = ("_acks", "_by_id", "_by_name", "_requests", "_timeout_ms")
 
     def __init__(self, by_id: dict[bytes, dict[int, Partition]], by_name: dict[str, dict[int, Partition]]) -> None:
         self._by_id = by_id
         self._by_name = by_name
         self._requests = 0
+        self._acks = 0
+        self._timeout_ms = 0
 
     def answer(
         self, frame: bytearray, now_ms: int
-    ) -> bytearray | list[tuple[bytes, list[Appended]]] | dict[PartitionTail, CheckedBatch]:
-        """The whole reply to the produce request in `frame`.
+    ) -> bytearray | Unsettled | list[tuple[bytes, list[Appended]]] | dict[PartitionTail, CheckedBatch]:
+        """The whole reply to the produce request in `frame`; with what it waits for, if other replicas must have the batches.
 
         A list where a disk failed amid it: what became of every partition, by the topic's name or id as the request has it.
         A dict, with nothing changed, where the request is left to `produce.py`: what is known of its batches.
@@ -84,23 +103,36 @@ class FastProduce:
         view = memoryview(frame)
         if not self._check(frame, len(frame), view, now_ms, topics, appended):
             return _checked(appended)
-        has_failed = False
+        has_failed = is_unsettled = False
         for one in appended:
             try:
-                if not one.partition.is_leading:  # an earlier write of this request has found its disk failed
-                    raise one.partition.refusal()
-                one.base_offset = one.partition.write(one.append)
+                partition = one.partition
+                if not partition.is_leading:  # an earlier write of this request has found its disk failed
+                    raise partition.refusal()
+                one.base_offset = partition.write(one.append)
+                one.end_offset = partition.log.log_end_offset
+                if partition.log.high_watermark < one.end_offset:
+                    is_unsettled = self._acks != 1 or is_unsettled
             except OttlaError as failure:
                 one.failure = one.partition.refused_by(failure)
                 has_failed = True
-        if not has_failed:
+        if not has_failed and not is_unsettled:
             return _reply(frame, topics, appended)
         outcomes = []
         first = 0
         for start, end, count in topics:
             outcomes.append((bytes(view[start:end]), appended[first : first + count]))
             first += count
-        return outcomes
+        if not is_unsettled:
+            return outcomes
+        unsettled = Unsettled()
+        unsettled.appended = appended
+        unsettled.outcomes = outcomes
+        unsettled.reply = _reply(frame, topics, appended)
+        unsettled.timeout_ms = self._timeout_ms
+        for one in appended:
+            one.append = None  # type: ignore[assignment]
+        return unsettled
 
     def _check(
         self,
@@ -128,6 +160,8 @@ class FastProduce:
         acks = fields.number(raw, position + 2, 2)
         if acks != -1 and acks != 1:
             return False
+        self._acks = acks
+        self._timeout_ms = fields.number(raw, position + 4, 4)
         count, position = fields.uvarint(raw, position + 8, end)
         if count < 2:
             return False

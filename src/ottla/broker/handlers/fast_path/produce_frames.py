@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers.data.produce import TOPIC_IDS_SINCE, fail
-from ottla.broker.request import Declined
+from ottla.broker.purgatory.acks import DelayedFrame
+from ottla.broker.request import Declined, Pending
 from ottla.ids import Uuid
 from ottla.records.kernels import PURE_ASKED, load_variant
 from ottla.wire.base import Part
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
     from ottla.broker.services import Services
 
 if TYPE_CHECKING or not PURE_ASKED:
-    from ottla.broker.handlers.fast_path.kernel_produce import Appended, FastProduce
+    from ottla.broker.handlers.fast_path.kernel_produce import Appended, FastProduce, Unsettled
 else:
-    FastProduce = load_variant("kernel_produce", pure=True, room="broker.handlers.fast_path").FastProduce
+    _kernel = load_variant("kernel_produce", pure=True, room="broker.handlers.fast_path")
+    FastProduce, Unsettled = _kernel.FastProduce, _kernel.Unsettled
 
 
 class FrameAnswers:
@@ -36,17 +38,21 @@ class FrameAnswers:
         self._fast = FastProduce(by_id, services.partitions.by_name)
         self._now_ms = services.world.clock.now_ms
 
-    def answer(self, frame: bytearray) -> list[Part] | ProduceResponse | Declined:
-        """The reply; the response where a disk failed amid the request; or that the request was declined."""
+    def answer(self, frame: bytearray) -> list[Part] | ProduceResponse | Pending | Declined:
+        """The reply, now or later; the response where a disk failed amid the request; or that the request was declined."""
         reply = self._fast.answer(frame, self._now_ms())
+        if isinstance(reply, bytearray):
+            return [reply]
         if isinstance(reply, dict):
             return Declined(reply)
-        return _response(frame, reply) if isinstance(reply, list) else [reply]
+        version = int.from_bytes(frame[2:4], "big")
+        if isinstance(reply, Unsettled):
+            return DelayedFrame(reply, lambda failed: _response(version, failed.outcomes))
+        return _response(version, reply)
 
 
-def _response(frame: bytearray, topics: list[tuple[bytes, list[Appended]]]) -> ProduceResponse:
-    """The response after a disk has failed amid the request: what became of each partition."""
-    version = int.from_bytes(frame[2:4], "big")
+def _response(version: int, topics: list[tuple[bytes, list[Appended]]]) -> ProduceResponse:
+    """The response after a partition has failed: what became of each."""
     response = ProduceResponse()
     for name_or_id, appended in topics:
         topic = TopicProduceResponse()
@@ -58,8 +64,10 @@ def _response(frame: bytearray, topics: list[tuple[bytes, list[Appended]]]) -> P
         for one in appended:
             answer = PartitionProduceResponse(index=one.index, base_offset=one.base_offset)
             topic.partition_responses.append(answer)
-            if one.failure is not None:
+            if one.failure is not None and one.base_offset < 0:
                 fail(answer, one.failure, one.partition)
-            else:
-                answer.log_start_offset = one.partition.log.log_start_offset
+                continue
+            answer.log_start_offset = one.partition.log.log_start_offset
+            if one.failure is not None:  # it was appended, but is not on all replicas in sync
+                answer.error_code, answer.error_message = one.failure.code, str(one.failure)
     return response

@@ -29,9 +29,11 @@ from ottla.records.compression import Codec
 from ottla.wire.log_records import encode_coordinator_key, encode_coordinator_value
 
 if TYPE_CHECKING:
+    from ottla.broker.handlers.fast_path.kernel_commit_records import Commit
     from ottla.env import Clock
     from ottla.log.producers.verification import VerificationState
     from ottla.records.kernels import Row
+    from ottla.wire.base import Message, Part
 
 logger = logging.getLogger("ottla.coordinator")
 
@@ -48,6 +50,26 @@ class PendingReply(Pending, Reply):
     """The reply to a request that a shard answers, now or later."""
 
     __slots__ = ()
+
+
+class PendingFrame(PendingReply):
+    """The reply to a commit that the fast path has appended: its frame is written when it is known."""
+
+    __slots__ = ("_commit", "encoded")
+
+    def __init__(self, commit: Commit) -> None:
+        super().__init__()
+        self._commit = commit
+        self.encoded: list[Part] | None = None
+
+    def complete(self, response: Message | None) -> None:
+        self.encoded = [self._commit.reply(ErrorCode.NONE)]
+        super().complete(None)
+
+    def fail(self, failure: BaseException) -> None:
+        assert isinstance(failure, KafkaError), "a shard that is given up says so"
+        self.encoded = [self._commit.reply(failure.code)]
+        super().fail(failure)
 
 
 class Waiting(NamedTuple):
@@ -99,9 +121,16 @@ class HostedShard(Generic[S]):
         self.submit(self.shard.loaded(self.now()))
 
     @property
-    def is_at_rest(self) -> bool:
-        """Whether all decisions are committed and answered, and batches are not compressed: the fast path may append."""
-        return not (self._batch or self._waiting or self.is_over or self.codec)
+    def may_append(self) -> bool:
+        """Whether the fast path may append: all decisions are in the log, and batches are not compressed."""
+        return not (self._batch or self.is_over or self.codec)
+
+    def reply_when_committed(self, commit: Commit) -> PendingFrame:
+        """The reply to a commit that the fast path has appended, for when everything up to it is committed."""
+        reply = PendingFrame(commit)
+        self._waiting.append(Waiting(self._end_offset, [Answer(reply, None)], []))
+        self.settle()
+        return reply
 
     # -- deciding
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.broker.node_settings import REPLICATION_FACTOR_MAX
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -61,22 +60,12 @@ def internal_topic(name: str, config: BrokerConfig) -> InternalTopic | None:
     return None
 
 
-def creatable(name: str, wanted: InternalTopic, brokers: int) -> CreatableTopic:
-    """The topic in a CreateTopics request to a cluster of so many brokers."""
-    replication_factor = wanted.replication_factor
-    if REPLICATION_FACTOR_MAX < replication_factor <= brokers:  # a cluster that is too small is refused, as by Apache Kafka
-        replication_factor = REPLICATION_FACTOR_MAX
-        logger.warning(
-            "%s is created with %d replica, not with %d (%s): brokers do not replicate partitions yet",
-            name,
-            replication_factor,
-            wanted.replication_factor,
-            wanted.replication_setting,
-        )
+def creatable(name: str, wanted: InternalTopic) -> CreatableTopic:
+    """The topic in a CreateTopics request."""
     return CreatableTopic(
         name=name,
         num_partitions=wanted.partitions,
-        replication_factor=replication_factor,
+        replication_factor=wanted.replication_factor,
         configs=[CreatableTopicConfig(name=key, value=value) for key, value in wanted.configs.items()],
     )
 
@@ -87,7 +76,7 @@ async def ensure_internal_topic(services: Services, name: str) -> None:
         return
     wanted = internal_topic(name, services.settings.current)
     assert wanted is not None, f"{name} is not an internal topic"
-    request = CreateTopicsRequest(topics=[creatable(name, wanted, len(services.metadata.image.cluster.brokers))])
+    request = CreateTopicsRequest(topics=[creatable(name, wanted)])
     response = await services.door.call(request)
     await services.loader.caught_up()
     result = response.topics[0]

@@ -187,10 +187,11 @@ def test_recreated_topic_is_refused_under_its_old_id() -> None:
 def test_moved_partition_is_answered_with_the_new_leader() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
-        topic_id = await held.make_topic("t", replicas=(1, 2), leader=2)
-        for version, hint in ((16, (2, 0)), (15, None)):
-            (data,) = found(held.fetch(fetch_of(topic_id, part()), version))
-            assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        topic_id = await held.make_topic("t", replicas=(1, 2))
+        await held.change("t", 0, leader=2)
+        for version, hint in ((16, (2, 1)), (15, None)):
+            (data,) = found(held.fetch(fetch_of(topic_id, part(current_leader_epoch=0)), version))
+            assert data.error_code == ErrorCode.FENCED_LEADER_EPOCH
             told = data.current_leader
             assert (None if told is None else (told.leader_id, told.leader_epoch)) == hint
 

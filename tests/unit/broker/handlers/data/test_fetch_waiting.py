@@ -150,7 +150,7 @@ def test_abandoned_fetch_watches_no_partition() -> None:
     ("what", "code"),
     [
         ("deleted", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        ("another leader", ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        ("no leader", ErrorCode.NOT_LEADER_OR_FOLLOWER),
         ("another epoch", ErrorCode.FENCED_LEADER_EPOCH),
         ("failed disk", ErrorCode.KAFKA_STORAGE_ERROR),
     ],
@@ -162,8 +162,8 @@ def test_parked_fetch_ends_on_deletion_new_leader_or_failed_disk(what: str, code
         reply = waiting(held.fetch(fetch_of("t", part(0, current_leader_epoch=0 if what == "another epoch" else -1))))
         if what == "deleted":
             await held.delete_topic("t")
-        elif what == "another leader":
-            await held.change("t", 0, leader=2)
+        elif what == "no leader":
+            await held.change("t", 0, leader=-1)
         elif what == "another epoch":
             await held.change("t", 0, leader=1)
         else:

@@ -104,13 +104,13 @@ def test_a_new_leader_that_is_catching_up_gives_no_end(node: DataNode) -> None:
     hosted = node.partitions.leader("t", 0)
     hosted.log.update_high_watermark(4)
     state = node.image.topics.by_name["t"].partitions[0]
-    hosted.adopt(state._replace(replicas=(1, 2), isr=(1, 2), leader_epoch=4))
+    hosted.adopt(state._replace(replicas=(1, 2), isr=(1, 2), leader_epoch=4, partition_epoch=state.partition_epoch + 1))
     assert ask(node, LATEST)[0] == ErrorCode.OFFSET_NOT_AVAILABLE
     assert ask(node, LATEST, version=4)[0] == ErrorCode.LEADER_NOT_AVAILABLE
     assert ask(node, T0 + 12)[0] == ErrorCode.OFFSET_NOT_AVAILABLE
     assert ask(node, T0) == (0, T0, 0, 3)
     assert ask(node, LATEST, replica=2) == (0, -1, 9, 4)
-    hosted.follower_is_at(2, 9)
+    hosted.follower_fetches(2, 9, 0, -1)
     assert ask(node, LATEST) == (0, -1, 9, 4)
 
 

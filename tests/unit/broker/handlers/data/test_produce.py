@@ -236,9 +236,9 @@ def test_acks_all_waits_for_the_replicas_in_sync() -> None:
         await held.make_topic("t", replicas=(1, 2))
         reply = waiting(held.produce("t", 0, make_batch(b"a", b"b")))
         partition = held.partition("t")
-        partition.follower_is_at(2, 1)
+        partition.follower_fetches(2, 1, 0, -1)
         assert (reply.done(), partition.log.high_watermark) == (False, 1)
-        partition.follower_is_at(2, 2)
+        partition.follower_fetches(2, 2, 0, -1)
         answer = only_answer(await reply)
         assert (answer.error_code, answer.base_offset) == (0, 0)
         assert not partition.ack_waits

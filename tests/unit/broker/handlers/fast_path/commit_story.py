@@ -20,7 +20,7 @@ from ottla.broker.dispatch import Dispatcher, Parked
 from ottla.broker.handlers.fast_path.commit_frames import FrameAnswers
 from ottla.broker.hosts.coordinators.groups import GroupHost
 from ottla.broker.hosts.coordinators.loading import load_shard
-from ottla.broker.request import CloseConnection, ConnectionInfo
+from ottla.broker.request import CloseConnection, ConnectionInfo, Pending
 from ottla.env.repeated_lines import RepeatedLines
 from ottla.ids import OFFSETS_TOPIC, Uuid
 from ottla.log.read import Isolation
@@ -59,8 +59,10 @@ NO_TOPICS = bytes(6) + b"\xff\xff\xff\xff"
 class Story:
     """Topics and groups on one node, some with members, and chance."""
 
-    def __init__(self, seed: int, is_fast: bool = True) -> None:
+    def __init__(self, seed: int, is_fast: bool = True, is_replicated: bool = False) -> None:
         self.seed = seed
+        self.is_replicated = is_replicated
+        """Whether the offsets have a follower, which fetches from time to time."""
         self.chance = random.Random(seed)
         self.is_crowded = seed % 2 == 1
         """Whether several requests come in one turn of the loop: then the batches differ by the way, the records do not."""
@@ -81,7 +83,9 @@ class Story:
         for topic in ("one", "two"):
             self.ids[topic] = await held.make_topic(topic, PARTITIONS)
         config = CONFIGS[self.seed % len(CONFIGS)]
-        await held.make_topic(OFFSETS_TOPIC, PARTITIONS, {"cleanup.policy": "compact", **config})
+        replicas = (1, 2) if self.is_replicated else (1,)
+        await held.make_topic(OFFSETS_TOPIC, PARTITIONS, {"cleanup.policy": "compact", **config}, replicas=replicas)
+        self.following = asyncio.ensure_future(self.follow())
         self.host = GroupHost(
             held.services.world,
             held.settings,
@@ -108,6 +112,14 @@ class Story:
             ConsumerGroupHeartbeatResponse,
         )
         self.members["consumer"] = ("consumer-member", None, joined.member_epoch)
+
+    async def follow(self) -> None:
+        """The follower has everything, a third of a second later."""
+        while self.is_replicated:
+            await asyncio.sleep(0.3)
+            for partition in self.held.partitions.by_name[OFFSETS_TOPIC].values():
+                if partition.is_leading:
+                    partition.follower_fetches(2, partition.log.log_end_offset, 0, -1)
 
     async def join(self, group_id: str, instance_id: str | None) -> None:
         request = JoinGroupRequest(
@@ -151,6 +163,7 @@ class Story:
             if self.chance.random() < 0.06:
                 await self.change_the_cluster()
         await asyncio.sleep(1)
+        self.following.cancel()
         counters = self.dispatcher.counters.apis[API_KEY]
         return {
             "replies": [self.shown(reply) for reply in self.replies],
@@ -166,7 +179,7 @@ class Story:
         except CloseConnection as ended:
             self.replies.append(f"closed: {ended}")
 
-    def answer(self, frame: bytearray) -> list[Part] | None:
+    def answer(self, frame: bytearray) -> list[Part] | Pending | None:
         """In place of what dispatch would ask, which is asked and counted here."""
         parts = self.answers.answer(frame)
         self.fast += parts is not None

@@ -4,6 +4,7 @@ Whether a request takes the fast path or the general one, through either variant
 Run as a program, it prints what became of the stories with the seeds from 0 up to its argument, as JSON.
 """
 
+import asyncio
 import json
 import random
 import sys
@@ -14,7 +15,7 @@ from tests.support.nodes.held_partitions import HeldPartitions, virtual
 
 from ottla.broker.dispatch import Dispatcher, Parked
 from ottla.broker.handlers.fast_path.produce_frames import FrameAnswers
-from ottla.broker.request import CloseConnection, ConnectionInfo, Declined
+from ottla.broker.request import CloseConnection, ConnectionInfo, Declined, Pending
 from ottla.ids import Uuid
 from ottla.log.read import Isolation
 from ottla.records.compression import Codec
@@ -40,8 +41,10 @@ CONFIGS: list[dict[str, object]] = [
 class Story:
     """Two topics on one node, a few producers, and chance."""
 
-    def __init__(self, seed: int, is_fast: bool = True) -> None:
+    def __init__(self, seed: int, is_fast: bool = True, is_replicated: bool = False) -> None:
         self.seed = seed
+        self.is_replicated = is_replicated
+        """Whether partitions have a follower, which fetches by chance."""
         self.chance = random.Random(seed)
         self.is_fast = is_fast
         """Whether requests may go from frame to frame."""
@@ -54,7 +57,7 @@ class Story:
         self.held = held = await HeldPartitions.open()
         for topic in ("one", "two"):
             config = CONFIGS[self.seed % len(CONFIGS)] if topic == "two" else {}
-            self.ids[topic] = await held.make_topic(topic, PARTITIONS, config)
+            self.ids[topic] = await held.make_topic(topic, PARTITIONS, config, replicas=(1, 2) if self.is_replicated else (1,))
         self.dispatcher = Dispatcher(held.services)
         assert self.dispatcher._route(INFO, 0) is not None
         self.answers = FrameAnswers(held.services)
@@ -65,6 +68,10 @@ class Story:
             if step == STEPS // 2 and self.seed % 5 == 0:
                 self.held.disk.faults.append(Fault("append", "*/one-1/*", 5, times=1))
             self.send(self.frame(step))
+            if self.is_replicated:
+                await self.replicate()
+        if self.is_replicated:
+            await asyncio.sleep(2)  # what still waits times out
         counters = self.dispatcher.counters.apis[0]
         return {
             "replies": self.replies,
@@ -81,10 +88,33 @@ class Story:
             return
         if isinstance(reply, Parked):
             self.replies.append("parked")
+            place = len(self.replies) - 1
+            reply.on_ready = lambda: self.ready(place, reply)
         else:
             self.replies.append("none" if reply is None else b"".join(reply).hex())  # type: ignore[arg-type]
 
-    def answer(self, frame: bytearray) -> list[Part] | Message | Declined:
+    def ready(self, place: int, parked: Parked) -> None:
+        assert parked.parts is not None
+        self.replies[place] = b"".join(parked.parts).hex()  # type: ignore[arg-type]
+
+    async def replicate(self) -> None:
+        """The follower fetches from some partitions; sometimes time passes, the ISR changes or this node leads no more."""
+        for partition in self.held.partitions:
+            if partition.is_leading and self.chance.random() < 0.2:
+                end = partition.log.log_end_offset
+                partition.follower_fetches(2, self.chance.choice([end, end, max(0, end - 1)]), 0, -1)
+        topic, index = self.chance.choice(["one", "two"]), self.chance.randrange(PARTITIONS)
+        match self.chance.randrange(40):
+            case 0 | 1:
+                await asyncio.sleep(0.6)
+            case 2 if self.held.partitions.find(topic, index) is not None:
+                await self.held.change(topic, index, leader=2)
+                await self.held.change(topic, index, leader=1)
+            case 3 if self.held.partitions.find(topic, index) is not None:
+                await self.held.change(topic, index, isr=self.chance.choice([[1], [1, 2]]))
+        await asyncio.sleep(0)
+
+    def answer(self, frame: bytearray) -> list[Part] | Message | Pending | Declined:
         """In place of what dispatch would ask, which is asked and counted here."""
         parts = self.answers.answer(frame)
         self.fast += not isinstance(parts, Declined)

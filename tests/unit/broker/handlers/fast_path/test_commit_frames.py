@@ -34,6 +34,13 @@ def test_fast_path_and_general_path_give_the_same_replies(seed: int) -> None:
     assert on_fast_path(seed)[0] == told(Story(seed, is_fast=False))
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_fast_path_and_general_path_give_the_same_replies_with_a_follower(seed: int) -> None:
+    story = Story(seed, is_replicated=True)
+    assert told(story) == told(Story(seed, is_fast=False, is_replicated=True))
+    assert story.fast > 0 or seed % len(CONFIGS) >= 4 or seed % 7 == 6, "only some settings of the topic decline all"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", MORE_SEEDS)
 def test_fast_path_and_general_path_agree_in_many_stories(seed: int) -> None:

@@ -32,6 +32,13 @@ def test_fast_path_and_general_path_give_the_same_replies(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_fast_path_and_general_path_give_the_same_replies_with_a_follower(seed: int) -> None:
+    replies = told(Story(seed, is_replicated=True))
+    assert replies == told(Story(seed, is_fast=False, is_replicated=True))
+    assert "parked" not in replies["replies"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_pure_variant_gives_the_same_replies(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     pure = load_variant("kernel_produce", pure=True, room="broker.handlers.fast_path")
     assert pure is not None
@@ -76,7 +83,8 @@ def test_a_disk_that_fails_amid_a_request(version: int) -> None:
     assert codes[1] == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_many_requests_take_the_fast_path() -> None:
-    stories = [Story(seed) for seed in SEEDS]
+@pytest.mark.parametrize("is_replicated", [False, True])
+def test_many_requests_take_the_fast_path(is_replicated: bool) -> None:
+    stories = [Story(seed, is_replicated=is_replicated) for seed in SEEDS]
     replies = [len(told(story)["replies"]) for story in stories]
     assert sum(story.fast for story in stories) > 0.2 * sum(replies)

@@ -98,7 +98,7 @@ def test_responses_without_records_wait_for_the_replicas_too() -> None:
         await asyncio.sleep(1)
         assert not written.done()
         assert not seen.done()
-        held.partition(OFFSETS_TOPIC).follower_is_at(2, 1)
+        held.partition(OFFSETS_TOPIC).follower_fetches(2, 1, 0, -1)
         assert await asyncio.gather(written, seen) == ["a=1", 1]
 
     virtual(scenario())

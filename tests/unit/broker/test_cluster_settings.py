@@ -1,21 +1,9 @@
-"""The ports and settings of a cluster on one machine."""
+"""The settings of a cluster on one machine."""
 
-import pytest
-
-from ottla.cli.node.cluster_settings import cluster_settings, default_ports
+from ottla.broker.cluster_settings import cluster_settings
 from ottla.config.broker import BrokerConfig
 
 PORTS = [(9092, 19092), (9093, 19093), (9094, 19094)]
-
-
-def test_controllers_listen_ten_thousand_ports_above_their_brokers() -> None:
-    assert default_ports(9092, 3) == PORTS
-    assert default_ports(55_533, 3)[-1] == (55_535, 65_535)
-
-
-def test_ports_without_room_are_refused_with_the_highest_that_has_it() -> None:
-    with pytest.raises(ValueError, match="Choose a port up to 55533"):
-        default_ports(55_534, 3)
 
 
 def test_every_node_is_broker_and_voter_in_a_folder_of_its_own() -> None:

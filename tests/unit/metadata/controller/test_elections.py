@@ -1,14 +1,13 @@
-"""Leaders elected on demand; directories of replicas."""
+"""Leaders elected on demand, and by the controller from time to time."""
 
 import pytest
-from tests.support.nodes.controller_cluster import ControllerCluster, directory_of
+from tests.support.nodes.controller_cluster import ControllerCluster
 
-from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.ids import Uuid
-from ottla.metadata.controller.partitions import PREFERRED, UNCLEAN, assign_directory, elect_leaders
+from ottla.metadata.controller import elections
+from ottla.metadata.controller.elections import PREFERRED, UNCLEAN, balance_leaders, elect_leaders, elect_unclean_leaders
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from ottla.wire.messages.metadata_records import PartitionChangeRecord
+from ottla.wire.messages.metadata_records import ConfigRecord, PartitionChangeRecord
 
 
 def elect(cluster: ControllerCluster, kind: int, *partitions: tuple[str, int]) -> dict[str, int]:
@@ -63,41 +62,36 @@ def test_an_unclean_election_is_for_partitions_without_a_leader(cluster: Control
     assert elect(cluster, UNCLEAN, ("t", 0)) == {"t-0": ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE}
 
 
-def test_assigning_the_same_directory_again_writes_nothing() -> None:
-    cluster = ControllerCluster()
-    both = [directory_of(1), directory_of(1, 1)]
-    cluster.add_broker(1, log_dirs=both)
-    made = cluster.create_topic("t", 1, 1)
-    cluster.apply(assign_directory(cluster.state, 1, made.id, 0, both[1]))
-    assert cluster.partition("t").directories == (both[1],)
-    assert cluster.partition("t").leader_epoch == 0, "who leads it has not changed"
-    assert not assign_directory(cluster.state, 1, made.id, 0, both[1]).records
+def test_partitions_return_to_their_preferred_leaders_when_these_are_in_sync(cluster: ControllerCluster) -> None:
+    assert balance_leaders(cluster.state, 0) == (False, []), "broker 1 is not in sync"
+    join_isr(cluster, [2, 1])
+    assert cluster.apply(balance_leaders(cluster.state, 0)) is False
+    assert [partition.leader for partition in cluster.topic("t").partitions.values()] == [1, 2]
+    assert balance_leaders(cluster.state, 0) == (False, [])
 
 
-def test_a_directory_that_is_not_online_takes_the_replica_out_of_sync() -> None:
-    cluster = ControllerCluster()
-    cluster.add_broker(1)
-    cluster.add_broker(2)
-    made = cluster.create_topic("t", assignments=[[1, 2]])
-    cluster.apply(assign_directory(cluster.state, 1, made.id, 0, Uuid(b"some other place")))
-    assert (cluster.partition("t").leader, cluster.partition("t").isr) == (2, (2,))
+def test_preferred_leader_that_is_fenced_or_shuts_down_is_left_alone(cluster: ControllerCluster) -> None:
+    cluster.heartbeat(2, want_fence=True)
+    cluster.append([PartitionChangeRecord(topic_id=cluster.topic("t").id, partition_id=1, isr=[1, 2], leader=1)])
+    assert balance_leaders(cluster.state, 0) == (False, [])
 
 
-def test_directories_of_unknown_replicas_are_refused() -> None:
-    cluster = ControllerCluster()
-    cluster.add_broker(1)
-    cluster.add_broker(2)
-    made = cluster.create_topic("t", assignments=[[1]])
-    for broker_id, topic_id, number, code in (
-        (1, Uuid(b"no such topic id"), 0, ErrorCode.UNKNOWN_TOPIC_ID),
-        (1, made.id, 5, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        (2, made.id, 0, ErrorCode.NOT_LEADER_OR_FOLLOWER),
-        (7, made.id, 0, ErrorCode.NOT_LEADER_OR_FOLLOWER),
-    ):
-        with pytest.raises(KafkaError) as error:
-            assign_directory(cluster.state, broker_id, topic_id, number, directory_of(broker_id))
-        assert error.value.code == code
-    old = ControllerCluster(16)
-    with pytest.raises(KafkaError) as error:
-        assign_directory(old.state, 1, made.id, 0, directory_of(1))
-    assert error.value.code == ErrorCode.UNSUPPORTED_VERSION
+def test_leaders_are_balanced_in_steps(cluster: ControllerCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elections, "ELECTIONS_AT_ONCE_MAX", 2)
+    cluster.create_topic("many", assignments=[[1, 2]] * 5)
+    topic_id = cluster.topic("many").id
+    cluster.append([PartitionChangeRecord(topic_id=topic_id, partition_id=number, leader=2) for number in range(5)])
+    assert [cluster.apply(balance_leaders(cluster.state, 0)) for _ in range(3)] == [True, True, False]
+    assert {partition.leader for partition in cluster.topic("many").partitions.values()} == {1}
+
+
+def test_unclean_leaders_are_elected_where_the_topic_allows_it(cluster: ControllerCluster) -> None:
+    cluster.heartbeat(2, want_fence=True)
+    assert cluster.partition("t").leader == -1
+    assert elect_unclean_leaders(cluster.state, 0) == (False, [])
+    name = "unclean.leader.election.enable"
+    cluster.append([ConfigRecord(resource_type=2, resource_name="t", name=name, value="true")])
+    assert cluster.apply(elect_unclean_leaders(cluster.state, 0)) is False
+    assert (cluster.partition("t").leader, cluster.partition("t").leader_recovery_state) == (1, 1)
+    cluster.heartbeat(1, want_fence=True)
+    assert elect_unclean_leaders(cluster.state, 0) == (False, []), "no replica is there"

@@ -1,18 +1,22 @@
-"""Decides on ElectLeaders and on the log directories of replicas. Pure."""
+"""Decides on elections that no broker's coming or going causes: ElectLeaders, and those of the controller itself. Pure.
+
+From time to time the controller gives partitions back to their preferred leaders, and elects leaders out of sync where the
+topic allows that. A decision holds at most `ELECTIONS_AT_ONCE_MAX` of these elections: other requests come between two.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.errors.texts import counted
-from ottla.ids import Uuid, uuid_text
 from ottla.metadata.controller.decision import Decision
-from ottla.metadata.controller.leadership import PartitionOf, change_of, leadership_changes
+from ottla.metadata.controller.leadership import PartitionOf, change_of, find_partition, partitions_where, without_leader
 from ottla.metadata.controller.new_partitions import RECORDS_PER_REQUEST_MAX
 from ottla.metadata.controller.partition_change import Election
 from ottla.metadata.controller.state import ControllerState
-from ottla.metadata.features import DIRECTORIES_FROM
-from ottla.metadata.image.topics import NO_LEADER
+from ottla.metadata.controller.topic_settings import unclean_election_allowed
+from ottla.metadata.image.topics import NO_LEADER, PartitionState
 from ottla.wire.base import Message
 from ottla.wire.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -23,6 +27,7 @@ from ottla.wire.messages.elect_leaders import (
 from ottla.wire.messages.metadata_records import PartitionChangeRecord
 
 PREFERRED, UNCLEAN = 0, 1
+ELECTIONS_AT_ONCE_MAX = 1000
 
 
 def elect_leaders(state: ControllerState, request: ElectLeadersRequest, now_ms: int) -> Decision[ElectLeadersResponse]:
@@ -40,7 +45,7 @@ def elect_leaders(state: ControllerState, request: ElectLeadersRequest, now_ms: 
         for number in partitions:
             result = PartitionResult(partition_id=number, error_message=None)
             try:
-                records.append(_elect(state, name, number, request.election_type))
+                records.append(_elect(state, find_partition(state, name, number), request.election_type))
             except KafkaError as error:
                 result.error_code, result.error_message = error.code, str(error)
             if request.topic_partitions is not None or result.error_code != ErrorCode.ELECTION_NOT_NEEDED:
@@ -53,16 +58,49 @@ def elect_leaders(state: ControllerState, request: ElectLeadersRequest, now_ms: 
     return Decision(response, records)
 
 
-def _elect(state: ControllerState, topic_name: str, number: int, election_type: int) -> PartitionChangeRecord:
-    which = find_partition(state, topic_name, number)
-    partition, what = which.state, f"partition {topic_name}-{number}"
+def balance_leaders(state: ControllerState, now_ms: int) -> Decision[bool]:
+    """Elect preferred leaders that are in sync and do not lead. True: there may be more."""
+    active = _active_brokers(state)
+
+    def is_due(partition: PartitionState) -> bool:
+        preferred = partition.replicas[0]
+        return partition.leader != preferred and preferred in partition.isr and preferred in active
+
+    return _elect_all(state, partitions_where(state, is_due), PREFERRED)
+
+
+def elect_unclean_leaders(state: ControllerState, now_ms: int) -> Decision[bool]:
+    """Elect leaders out of sync for partitions without one, where their topics allow it. True: there may be more."""
+    active = _active_brokers(state)
+    due = partitions_where(state, lambda partition: without_leader(partition) and not active.isdisjoint(partition.replicas))
+    return _elect_all(state, (which for which in due if unclean_election_allowed(state, which.topic)), UNCLEAN)
+
+
+def _active_brokers(state: ControllerState) -> set[int]:
+    return {broker.id for broker in state.image.cluster.brokers.values() if broker.is_active}
+
+
+def _elect_all(state: ControllerState, partitions: Iterable[PartitionOf], election_type: int) -> Decision[bool]:
+    records: list[Message] = []
+    for which in partitions:
+        try:
+            records.append(_elect(state, which, election_type))
+        except KafkaError:
+            continue  # such as a replica whose directory is offline
+        if len(records) == ELECTIONS_AT_ONCE_MAX:
+            return Decision(True, records)
+    return Decision(False, records)
+
+
+def _elect(state: ControllerState, which: PartitionOf, election_type: int) -> PartitionChangeRecord:
+    partition, what = which.state, f"partition {which.topic.name}-{which.number}"
     if election_type == PREFERRED and partition.leader == partition.replicas[0]:
         raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, f"{what} is led by its preferred leader, broker {partition.leader}")
     if election_type == UNCLEAN and partition.leader != NO_LEADER:
         raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, f"{what} has a leader, broker {partition.leader}")
     change = change_of(state, which)
     change.election = Election.PREFERRED if election_type == PREFERRED else Election.UNCLEAN
-    record = change.build(which.topic.id, number)
+    record = change.build(which.topic.id, which.number)
     if record is not None:
         return record
     if election_type == PREFERRED:
@@ -74,37 +112,3 @@ def _elect(state: ControllerState, topic_name: str, number: int, election_type: 
         ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
         f"{what} cannot be led: none of the brokers {list(partition.replicas)} is there",
     )
-
-
-def find_partition(state: ControllerState, topic_name: str, number: int) -> PartitionOf:
-    """The partition by topic name and number; UNKNOWN_TOPIC_OR_PARTITION if there is none."""
-    topic = state.image.topics.by_name.get(topic_name)
-    if topic is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic_name}")
-    partition = topic.partitions.get(number)
-    if partition is None:
-        raise KafkaError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            f"topic {topic_name} has {counted(len(topic.partitions), 'partition')}, and no number {number}",
-        )
-    return PartitionOf(topic, number, partition)
-
-
-def assign_directory(state: ControllerState, broker_id: int, topic_id: Uuid, number: int, directory_id: Uuid) -> Decision[None]:
-    """Store the directory in which a broker keeps a replica. If that directory is offline, the replica leaves the ISR."""
-    if state.image.metadata_version < DIRECTORIES_FROM:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "the cluster's metadata.version keeps no log directories of replicas")
-    topic = state.image.topics.by_id.get(topic_id)
-    if topic is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with the id {uuid_text(topic_id)}")
-    which = find_partition(state, topic.name, number)
-    broker = state.image.cluster.brokers.get(broker_id)
-    if broker is None or broker_id not in which.state.replicas:
-        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {broker_id} has no replica of {topic.name}-{number}")
-    change = change_of(state, which)
-    change.directories[broker_id] = directory_id
-    record = change.build(topic_id, number)
-    records: list[Message] = [] if record is None else [record]
-    if not broker.has_online_directory(directory_id):
-        records += leadership_changes(state, [which], leaving=broker_id)
-    return Decision(None, records)

@@ -1,0 +1,24 @@
+"""AddRaftVoter and RemoveRaftVoter on a broker's listener: forwarded to the quorum's leader, which changes its voters.
+
+AddRaftVoter v1: AckWhenCommitted. RemoveRaftVoter has only version 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.broker.handlers.admin.controller_calls import ask_controller
+from ottla.broker.request import Handled, RequestContext
+from ottla.errors import KafkaError
+from ottla.wire.apis import APIS
+from ottla.wire.base import Message
+
+
+def handle(context: RequestContext, request: Message) -> Handled:
+    return ask_controller(context, request, getattr(request, "timeout_ms", None))
+
+
+def refuse(context: RequestContext, request: Message, error: KafkaError) -> Message:
+    response: Any = APIS[context.api_key].response_class()
+    response.error_code, response.error_message = error.code, str(error)
+    return response  # type: ignore[no-any-return]

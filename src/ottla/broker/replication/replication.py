@@ -1,0 +1,135 @@
+"""The replication of one broker: a fetcher per leader for the partitions it follows, and the ISRs of those it leads.
+
+`metadata_changed` follows the metadata, after it was applied to the partitions. Every half of replica.lag.time.max.ms the
+replicas that lag are dropped from ISRs. One event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from ottla.metadata.image.topics import NO_LEADER
+
+if TYPE_CHECKING:
+    from ottla.broker.doors import ControllerDoor
+    from ottla.broker.metadata_cache import MetadataCache
+    from ottla.broker.partitions.partition import Partition
+    from ottla.broker.partitions.partitions import Partitions
+    from ottla.broker.replication.fetcher import ReplicaFetcher
+    from ottla.broker.replication.isr_changes import IsrChanges
+    from ottla.broker.settings import BrokerSettings
+    from ottla.env import Network
+    from ottla.ids import Uuid
+    from ottla.metadata.image.delta import MetadataDelta
+
+
+class Replication:
+    """The replication of the partitions of one broker, between `start` and `stop`."""
+
+    def __init__(
+        self,
+        partitions: Partitions,
+        metadata: MetadataCache,
+        settings: BrokerSettings,
+        network: Network,
+        door: ControllerDoor,
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._partitions = partitions
+        self._metadata = metadata
+        self._settings = settings
+        self._network = network
+        self._broker_epoch = broker_epoch
+        self._door = door
+        self._isr_changes: IsrChanges | None = None
+        self._fetchers: dict[int, ReplicaFetcher] = {}
+        self._leaders: dict[Uuid, dict[int, int]] = {}
+        """Topic → partition → the leader that it is fetched from."""
+        self._ticking: asyncio.Task[None] | None = None
+        self._is_stopped = True
+
+    def start(self) -> None:
+        """Begin to replicate what the metadata says so far."""
+        self._is_stopped = False
+        self._partitions.on_isr_change = self._change_isr
+        self._follow(self._partitions)
+
+    async def stop(self) -> None:
+        """Replicate no more."""
+        self._is_stopped = True
+        self._partitions.on_isr_change = None
+        if self._ticking is not None:
+            self._ticking.cancel()
+            await asyncio.gather(self._ticking, return_exceptions=True)
+        if self._isr_changes is not None:
+            await self._isr_changes.stop()
+        await asyncio.gather(*(fetcher.stop() for fetcher in self._fetchers.values()))
+
+    def metadata_changed(self, delta: MetadataDelta) -> None:
+        """Requests see new metadata: follow the partitions' leaders."""
+        if self._is_stopped:
+            return
+        for topic in delta.deleted_topics.values():
+            self._drop(topic.id, self._leaders.get(topic.id, ()))
+            self._leaders.pop(topic.id, None)
+        for topic_id in delta.changed_topics:
+            held = self._partitions.by_id.get(topic_id, {})
+            self._drop(topic_id, self._leaders.get(topic_id, {}).keys() - held.keys())
+            self._follow(held.values())
+        if delta.changed_brokers:
+            for partition in self._partitions:
+                if partition.in_sync is not None:  # who may be in sync has changed, and so what the high watermark waits for
+                    partition.count_in_sync()
+                    partition.advance()
+
+    def _follow(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            if len(partition.replicas) > 1:
+                self._tick()
+            elif partition.topic_id not in self._leaders:
+                continue
+            leaders = self._leaders.setdefault(partition.topic_id, {})
+            before = leaders.get(partition.index, NO_LEADER)
+            leader = NO_LEADER if partition.leader == partition.node_id else partition.leader
+            if before not in (NO_LEADER, leader):
+                self._drop(partition.topic_id, [partition.index])
+            if leader != NO_LEADER:
+                leaders[partition.index] = leader
+                self._fetcher(leader).follow(partition)
+
+    def _drop(self, topic_id: Uuid, indexes: Iterable[int]) -> None:
+        """Fetch these partitions no more."""
+        for index in list(indexes):
+            self._fetchers[self._leaders[topic_id].pop(index)].unfollow((topic_id, index))
+
+    def _fetcher(self, leader: int) -> ReplicaFetcher:
+        fetcher = self._fetchers.get(leader)
+        if fetcher is None:
+            from ottla.broker.replication.fetcher import ReplicaFetcher  # late: a single node has none
+
+            fetcher = self._fetchers[leader] = ReplicaFetcher(
+                leader, self._partitions, self._metadata, self._settings, self._network, self._broker_epoch
+            )
+        return fetcher
+
+    # -- who is in sync
+
+    def _change_isr(self, partition: Partition) -> None:
+        if self._isr_changes is None:
+            from ottla.broker.replication.isr_changes import IsrChanges  # late: a single node has none
+
+            self._isr_changes = IsrChanges(partition.node_id, self._door, self._broker_epoch)
+        self._isr_changes.ask(partition)
+
+    def _tick(self) -> None:
+        if self._ticking is None:
+            self._ticking = asyncio.get_running_loop().create_task(self._drop_lagging())
+
+    async def _drop_lagging(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.current.replica_lag_time_max_ms / 2000)
+            for partition in list(self._partitions):
+                partition.drop_lagging()
+            self._follow(list(self._partitions))  # some may have been created since, when files could be opened again

@@ -1,0 +1,1 @@
+"""`ottla brokers`: the brokers of a cluster."""

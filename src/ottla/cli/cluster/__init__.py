@@ -1,0 +1,1 @@
+"""`ottla cluster`: the cluster as a whole."""

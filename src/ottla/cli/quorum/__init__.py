@@ -1,0 +1,1 @@
+"""`ottla quorum`: the metadata quorum, the controllers that keep the cluster's metadata."""

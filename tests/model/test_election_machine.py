@@ -1,0 +1,188 @@
+"""Elections under Hypothesis: brokers of one partition are fenced, return, shut down, crash and are reassigned.
+
+The leader shrinks and extends the ISR with AlterPartition as a real one does. After every decision the invariants of
+tests/model/election_model.py hold: above all, a clean election never loses a committed record.
+"""
+
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.model.election_model import TOPIC, ElectionChecks
+from tests.support.nodes.controller_cluster import ControllerCluster
+
+from ottla.errors.codes import ErrorCode
+from ottla.metadata.controller.alter_partition import alter_partition
+from ottla.metadata.controller.brokers import unregister_broker
+from ottla.metadata.controller.elections import elect_leaders
+from ottla.metadata.controller.partition_change import RECOVERED
+from ottla.metadata.controller.reassignments import alter_reassignments
+from ottla.metadata.image.cluster import BrokerRegistration
+from ottla.metadata.image.topics import NO_LEADER, PartitionState
+from ottla.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    BrokerState,
+)
+from ottla.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from ottla.wire.messages.elect_leaders import ElectLeadersRequest
+from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest
+
+ALL = (1, 2, 3, 4)
+BROKERS = st.sampled_from(ALL)
+REPLICAS = st.permutations(ALL).map(lambda order: list(order[:3]))
+
+
+class ElectionMachine(RuleBasedStateMachine):
+    """One partition with three replicas on four brokers."""
+
+    cluster: ControllerCluster
+    checks: ElectionChecks
+
+    @initialize(
+        min_isr=st.integers(1, 3), unclean=st.sampled_from([False, False, True]), elr=st.sampled_from([True, True, False])
+    )
+    def begin(self, min_isr: int, unclean: bool, elr: bool) -> None:
+        self.cluster = ControllerCluster(features=None if elr else {"eligible.leader.replicas.version": 0})
+        for broker_id in ALL:
+            self.cluster.add_broker(broker_id)
+        configs = {"min.insync.replicas": str(min_isr), "unclean.leader.election.enable": str(unclean).lower()}
+        self.cluster.create_topic(TOPIC, assignments=[[1, 2, 3]], configs=configs)
+        self.checks = ElectionChecks(self.cluster, min_isr, unclean, elr)
+
+    @property
+    def partition(self) -> PartitionState:
+        return self.cluster.partition(TOPIC)
+
+    def broker(self, broker_id: int) -> BrokerRegistration | None:
+        return self.cluster.state.image.cluster.brokers.get(broker_id)
+
+    # -- brokers
+
+    @rule(broker_id=BROKERS)
+    def falls_silent(self, broker_id: int) -> None:
+        if (broker := self.broker(broker_id)) is not None and not broker.fenced:
+            self.cluster.heartbeat(broker_id, want_fence=True)
+            self.checks.check()
+
+    @rule(broker_id=BROKERS)
+    def is_heard_again(self, broker_id: int) -> None:
+        if self.broker(broker_id) is not None:
+            self.cluster.heartbeat(broker_id)
+            self.checks.check()
+
+    @rule(broker_id=BROKERS)
+    def shuts_down(self, broker_id: int) -> None:
+        if (broker := self.broker(broker_id)) is not None and not broker.fenced:
+            for _ in range(2):
+                self.cluster.heartbeat(broker_id, want_shut_down=True)
+                self.checks.check()
+
+    @rule(broker_id=BROKERS, lost=st.integers(0, 3), is_fenced_first=st.booleans())
+    def crashes_and_returns(self, broker_id: int, lost: int, is_fenced_first: bool) -> None:
+        if is_fenced_first:
+            self.falls_silent(broker_id)
+        self.checks.crash(broker_id, lost)
+        self._register(broker_id, previous_epoch=-1)
+
+    @rule(broker_id=BROKERS)
+    def restarts_cleanly(self, broker_id: int) -> None:
+        if (broker := self.broker(broker_id)) is not None:
+            self.shuts_down(broker_id)
+            self._register(broker_id, previous_epoch=broker.epoch)
+
+    def _register(self, broker_id: int, previous_epoch: int) -> None:
+        self.cluster.state.sessions.forget(broker_id)
+        self.cluster.register(broker_id, previous_broker_epoch=previous_epoch)
+        self.checks.check()
+        self.cluster.heartbeat(broker_id)
+        self.checks.check()
+
+    @rule(broker_id=BROKERS)
+    def is_unregistered(self, broker_id: int) -> None:
+        if (broker := self.broker(broker_id)) is not None and broker.fenced:
+            self.cluster.apply(unregister_broker(self.cluster.state, UnregisterBrokerRequest(broker_id=broker_id), 0))
+            self.checks.check()
+
+    # -- the leader and its followers
+
+    @rule(count=st.integers(1, 3))
+    def records_are_committed(self, count: int) -> None:
+        for _ in range(count):
+            self.checks.commit()
+
+    @precondition(lambda self: hasattr(self, "checks") and self.partition.leader != NO_LEADER)
+    @rule(followers=st.sets(BROKERS), is_stale=st.sampled_from([False, False, False, True]))
+    def leader_proposes(self, followers: set[int], is_stale: bool) -> None:
+        """The leader drops some of its followers from the ISR, and lets others in that have caught up."""
+        partition, leader = self.partition, self.partition.leader
+        isr = [leader, *(each for each in partition.replicas if each in followers and each != leader)]
+        for replica in isr:
+            if replica not in partition.isr and not is_stale:
+                self.checks.catch_up(replica)
+        epochs = {each: (0 if (known := self.broker(each)) is None else known.epoch) for each in isr}
+        proposal = AlterPartitionRequestPartitionData(
+            leader_epoch=partition.leader_epoch,
+            partition_epoch=partition.partition_epoch,
+            leader_recovery_state=RECOVERED,
+            # A stale proposal is one from before a follower's last restart.
+            new_isr_with_epochs=[
+                BrokerState(broker_id=each, broker_epoch=epoch - (is_stale and each not in partition.isr))
+                for each, epoch in epochs.items()
+            ],
+        )
+        topic = AlterPartitionRequestTopicData(topic_id=self.cluster.topic(TOPIC).id, partitions=[proposal])
+        request = AlterPartitionRequest(broker_id=leader, broker_epoch=epochs[leader], topics=[topic])
+        self.checks.proposed = isr
+        (result,) = self.cluster.apply(alter_partition(self.cluster.state, request, 0)).topics[0].partitions
+        self.checks.check()
+        self.checks.proposed = []
+        self._check_answer(result, leader)
+        if is_stale and set(isr) - set(partition.isr):
+            assert result.error_code == ErrorCode.INELIGIBLE_REPLICA
+
+    def _check_answer(self, result: Any, leader: int) -> None:
+        partition = self.partition
+        if result.error_code == ErrorCode.NONE:
+            assert (result.leader_id, tuple(result.isr)) == (leader, partition.isr)
+            assert (result.leader_epoch, result.partition_epoch) == (partition.leader_epoch, partition.partition_epoch)
+        elif result.error_code == ErrorCode.NEW_LEADER_ELECTED:
+            assert partition.leader != leader
+        else:
+            assert result.error_code == ErrorCode.INELIGIBLE_REPLICA
+            assert partition.leader == leader
+
+    # -- operators
+
+    @rule(is_unclean=st.booleans())
+    def election_is_forced(self, is_unclean: bool) -> None:
+        if is_unclean and not self.checks.unclean:
+            return  # an operator may lose records at any time; this machine is about what happens without one
+        self.cluster.apply(elect_leaders(self.cluster.state, ElectLeadersRequest(election_type=int(is_unclean)), 0))
+        self.checks.check()
+
+    @rule(replicas=st.none() | REPLICAS)
+    def is_reassigned(self, replicas: list[int] | None) -> None:
+        """To another three brokers; None cancels. As in Kafka, a cancellation may elect uncleanly a broker that is away."""
+        if replicas is None and self.checks.unclean:
+            return
+        wanted = ReassignableTopic(name=TOPIC, partitions=[ReassignablePartition(partition_index=0, replicas=replicas)])
+        self.cluster.apply(alter_reassignments(self.cluster.state, AlterPartitionReassignmentsRequest(topics=[wanted]), 0))
+        self.checks.check()
+
+    @invariant()
+    def holds(self) -> None:
+        if hasattr(self, "checks"):
+            self.checks.check()
+
+
+TestElectionMachine = ElectionMachine.TestCase
+TestElectionMachine.settings = settings(
+    max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)

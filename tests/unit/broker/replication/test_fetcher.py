@@ -1,0 +1,79 @@
+"""A replica fetcher: what it makes of its leader's answers."""
+
+from random import Random
+
+from tests.support.nodes.held_partitions import virtual
+from tests.support.nodes.replicas import Replicas, values
+
+from ottla.errors.codes import ErrorCode
+from ottla.log.read import Isolation
+
+
+def test_follower_takes_over_deleted_records_and_starts_where_its_leader_does() -> None:
+    async def scenario() -> None:
+        async with Replicas.open(Random(7)) as world:
+            for number in range(5):
+                await world.produce(b"%d" % number)
+            await world.settle()
+            late = world.nodes[3]
+            late.is_cut_off = True
+            world.change(isr=[1, 2])
+            for number in range(5, 9):
+                await world.produce(b"%d" % number)
+            leader = world.nodes[1].partition
+            leader.log.delete_records(7)
+            late.is_cut_off = False
+            await world.settle()
+            assert [node.partition.log.log_start_offset for node in world.nodes.values()] == [7, 7, 7]
+
+    virtual(scenario())
+
+
+def test_follower_whose_log_ends_before_its_leaders_begins_starts_again_there() -> None:
+    async def scenario() -> None:
+        async with Replicas.open(Random(8)) as world:
+            for number in range(3):
+                await world.produce(b"%d" % number)
+            await world.settle()
+            late = world.nodes[3]
+            await late.stop()
+            world.fence(late)
+            for number in range(3, 9):
+                await world.produce(b"%d" % number)
+            for leader in (1, 2):
+                log = world.nodes[leader].partition.log
+                log.roll()
+                log.delete_records(min(8, log.high_watermark))
+            await late.restart()
+            await world.settle()
+            log = late.partition.log
+            assert (log.log_start_offset, log.log_end_offset) == (8, 9)
+
+    virtual(scenario())
+
+
+def test_records_that_must_be_flushed_are_on_disk_before_they_are_acknowledged() -> None:
+    async def scenario() -> None:
+        async with Replicas.open(Random(9), configs={"flush.messages": 1}) as world:
+            for number in range(5):
+                assert await world.produce(b"%d" % number) == ErrorCode.NONE
+                assert [node.partition.log.recovery_point for node in world.nodes.values()] == [number + 1] * 3
+
+    virtual(scenario())
+
+
+def test_fetcher_comes_back_after_its_leader_was_restarted() -> None:
+    async def scenario() -> None:
+        async with Replicas.open(Random(10)) as world:
+            await world.produce(b"a")
+            leader = world.nodes[1]
+            await leader.stop()
+            world.fence(leader)
+            await leader.restart()
+            await world.settle()
+            world.change(leader=1)
+            await world.settle()
+            assert await world.produce(b"b") == ErrorCode.NONE
+            assert values(world.nodes[3].partition, Isolation.LOG_END) == [b"a", b"b"]
+
+    virtual(scenario())

@@ -1,0 +1,47 @@
+"""What is wrong with a cluster."""
+
+from ottla.client.admin.cluster_state import ClusterDescription, NodeDescription
+from ottla.client.admin.quorum import QuorumInfo, QuorumReplica, VoterEndpoint
+from ottla.client.admin.topic_descriptions import PartitionDescription, TopicDescription
+from ottla.client.health import ClusterState, ProblemKind, partition_problems, problems_of, quorum_problems
+from ottla.ids import ZERO_UUID
+
+
+def voter(node: int, last_fetch: int | None) -> QuorumReplica:
+    return QuorumReplica(node, ZERO_UUID, 10, last_fetch, last_fetch)
+
+
+def quorum(leader: int, *voters: QuorumReplica) -> QuorumInfo:
+    return QuorumInfo(leader, 3, 10, voters, (), {2: (VoterEndpoint("CONTROLLER", "two", 9093),)})
+
+
+def partition(index: int, leader: int | None, replicas: tuple[int, ...], isr: tuple[int, ...]) -> PartitionDescription:
+    return PartitionDescription(index, leader, 0, replicas, isr, ())
+
+
+def test_nothing_is_wrong() -> None:
+    assert quorum_problems(quorum(1, voter(1, 9000), voter(2, 8000))) == []
+    assert partition_problems("orders", [partition(0, 1, (1, 2), (2, 1))]) == []
+
+
+def test_voters_that_do_not_follow_are_named_with_their_address() -> None:
+    silent, new = quorum_problems(quorum(1, voter(1, 19_000), voter(2, 9_000), voter(3, None)))
+    assert silent.text == "controller 2 at two:9093 has not followed for 10 s"
+    assert new.text == "controller 3 has not followed the leader 1 yet"
+
+
+def test_a_quorum_without_a_leader() -> None:
+    assert [each.kind for each in quorum_problems(quorum(-1, voter(1, None)))] == [ProblemKind.NO_CONTROLLER]
+
+
+def test_partitions_without_leader_and_those_that_miss_replicas() -> None:
+    offline, under = partition_problems("orders", [partition(0, None, (1, 2), ()), partition(1, 1, (1, 2, 3), (1,))])
+    assert offline.text == "orders-0 has no leader (replicas 1,2, ISR none)"
+    assert under.text == "orders-1 is under-replicated: 2,3 of 1,2,3 not in sync"
+
+
+def test_the_worst_comes_first() -> None:
+    described = ClusterDescription("id", 1, {2: NodeDescription(2, "two", 9092, None, is_fenced=True)}, None)
+    topic = TopicDescription("orders", ZERO_UUID, False, (partition(1, 1, (1, 2), (1,)), partition(0, None, (2,), ())))
+    kinds = [each.kind for each in problems_of(ClusterState(described, None, {"orders": topic}))]
+    assert kinds == [ProblemKind.OFFLINE_PARTITION, ProblemKind.FENCED_BROKER, ProblemKind.UNDER_REPLICATED]
