@@ -6,8 +6,8 @@ import pytest
 
 from ottla.sim.cluster.run import run_cluster_seed
 
-SEEDS = 18
-REPLICATED_SEEDS = 6
+SEEDS = 12
+REPLICATED_SEEDS = 4
 LONG_SEEDS = 400
 LONG_REPLICATED_SEEDS = 200
 SEEDS_PER_TEST = 6
