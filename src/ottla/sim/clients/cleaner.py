@@ -89,4 +89,6 @@ class Cleaner(GroupClient):
             # An unknown group has no committed offsets.
             self.stage.checkers.offsets_answered(self.group, dict.fromkeys(self._places(), -1), deletion.sent_s, answered_s)
         of_members = (ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC) if self._has_members else ()
-        self.explain("deletion", code, ErrorCode.GROUP_ID_NOT_FOUND, *of_members)
+        # A coordinator that is behind does not know a new partition yet.
+        unknown = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,) if self.stage.is_cluster else ()
+        self.explain("deletion", code, ErrorCode.GROUP_ID_NOT_FOUND, *of_members, *unknown)

@@ -10,9 +10,10 @@ from ottla.broker.formatting import FormatOptions, format_directories
 from ottla.broker.node import Node
 from ottla.config.broker import BrokerConfig
 from ottla.env import World
-from ottla.ids import uuid_text
+from ottla.ids import TopicPartition, uuid_text
 from ottla.metadata.image.image import MetadataImage
-from ottla.sim.cluster.watching import Watch, watched_node
+from ottla.sim.cluster.checkers.equal_replicas import Replica
+from ottla.sim.cluster.watching import Watch, logged_batches, watched_node
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.machine import CONTROLLER_PORT, DIRECTORIES, Machine
 from ottla.sim.net import SimNetwork
@@ -95,6 +96,17 @@ class ClusterMachine(Machine):
         """The newest image that the node has applied."""
         assert self.node is not None
         return self.node.services.loader.published
+
+    def replicas(self) -> dict[TopicPartition, Replica]:
+        """Its replicas of partitions that are not compacted."""
+        assert self.node is not None
+        found: dict[TopicPartition, Replica] = {}
+        for partition in self.node.services.partitions:
+            log = partition.log
+            if not log.config.compact:
+                batches = logged_batches(log, log.log_start_offset, log.high_watermark)
+                found[partition.name] = Replica(log.log_start_offset, log.high_watermark, [each.entry for each in batches])
+        return found
 
     @property
     def leads(self) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 from random import Random
 from typing import Any
 
+from ottla.ids import TopicPartition
 from ottla.metadata.features import TRANSACTION_VERSION
 from ottla.metadata.image.image import MetadataImage
 from ottla.sim.cast import Cast
@@ -30,6 +31,7 @@ from ottla.sim.clients.producer import Producer
 from ottla.sim.cluster.checkers.checker import ClusterCheckers
 from ottla.sim.cluster.checkers.committed_log import CommittedLog
 from ottla.sim.cluster.checkers.durable_majority import DurableMajority
+from ottla.sim.cluster.checkers.equal_replicas import EqualReplicas, Replica
 from ottla.sim.cluster.checkers.fencing import Fencing
 from ottla.sim.cluster.checkers.images import Images
 from ottla.sim.cluster.checkers.one_leader import OneLeader
@@ -86,6 +88,7 @@ class _Run:
         self._fencing, self._blocks = Fencing(), ProducerBlocks()
         self._leaders, self._log = OneLeader(), CommittedLog()
         self._images = Images(self._image_committed)
+        self._replicas = EqualReplicas()
         self._durable = DurableMajority(lambda: {each.name: each.disk for each in self.machines}, METADATA_FOLDER)
         watch = self._watch = Watch(
             ClusterCheckers([self._leaders, self._log, self._durable, self._images, self._fencing, self._blocks]), trace
@@ -152,6 +155,12 @@ class _Run:
         await close_groups(self._cast, self.auditor, self.admin)
         await self._all_serve()
         self._watch.tell(self._watch.checkers.ended, {each.name: each.image for each in self.machines})
+        by_partition: dict[TopicPartition, dict[str, Replica]] = {}
+        for machine in self.machines:
+            for partition, replica in machine.replicas().items():
+                by_partition.setdefault(partition, {})[machine.name] = replica
+        for partition, replicas in by_partition.items():
+            self._replicas.replicas_read(partition, replicas)
 
     # Waiting
 
@@ -216,6 +225,7 @@ class _Run:
             "batches": self._log.judged,
             "images": self._images.judged,
             "broker requests": self._fencing.judged,
+            "replicas": self._replicas.judged,
             "blocks": len(self._blocks.blocks),
             "acknowledged": sum(each.acknowledged for each in clients if isinstance(each, Producer)),
             "consumed": sum(each.read for each in clients if isinstance(each, Consumer)),

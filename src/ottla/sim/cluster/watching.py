@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ottla.broker.hosts.quorum import QuorumHost
     from ottla.broker.roles.storage import Storage
     from ottla.broker.services import NodeServices
+    from ottla.log.partition_log import PartitionLog
     from ottla.metadata.image.delta import MetadataDelta
     from ottla.metadata.image.image import MetadataImage
     from ottla.sim.trace import Trace
@@ -152,17 +153,21 @@ class _WatchedQuorum:
         self._watch.tell(self._watch.checkers.committed, self._name, quorum.epoch, is_leader, offset, batches)
 
     def _batches(self, start: int, end: int) -> Iterator[Logged]:
-        log = self._quorum.log.partition_log
-        while start < end:
-            found = log.read(start, READ_BYTES)
-            if found.records is None:
+        return logged_batches(self._quorum.log.partition_log, start, end)
+
+
+def logged_batches(log: PartitionLog, start: int, end: int) -> Iterator[Logged]:
+    """The batches of a log from the one with offset `start` on, as far as they end before offset `end`."""
+    while start < end:
+        found = log.read(start, READ_BYTES)
+        if found.records is None:
+            return
+        for view in iterate_batches(found.records.read(), allow_cut_end=True):
+            if view.next_offset > end:
                 return
-            for view in iterate_batches(found.records.read(), allow_cut_end=True):
-                if view.next_offset > end:
-                    return
-                if view.next_offset > start:
-                    yield Logged.of(view)
-                    start = view.next_offset
+            if view.next_offset > start:
+                yield Logged.of(view)
+                start = view.next_offset
 
 
 def _wrap(owner: object, method: str, wrapper: Callable[..., Any]) -> None:

@@ -1,0 +1,32 @@
+"""Replicas are equal below their high watermarks."""
+
+import pytest
+
+from ottla.ids import TopicPartition
+from ottla.sim.checkers.checker import Violation
+from ottla.sim.cluster.checkers.checker import Entry
+from ottla.sim.cluster.checkers.equal_replicas import EqualReplicas, Replica
+
+PARTITION = TopicPartition("t", 0)
+FIRST, SECOND, THIRD = (Entry(offset, offset, 1, 7) for offset in range(3))
+OTHER = SECOND._replace(crc=8)
+
+
+def test_what_is_above_a_high_watermark_or_deleted_is_not_compared() -> None:
+    checker = EqualReplicas()
+    whole = Replica(0, 3, [FIRST, SECOND, THIRD])
+    behind = Replica(0, 1, [FIRST, OTHER])
+    shorter = Replica(1, 3, [SECOND, THIRD])
+    checker.replicas_read(PARTITION, {"n1": whole, "n2": behind})
+    checker.replicas_read(PARTITION, {"n1": shorter, "n2": whole})
+    checker.replicas_read(PARTITION, {"n1": whole})
+    assert checker.judged == 2
+
+
+@pytest.mark.parametrize("entries", [[FIRST, OTHER], [FIRST]], ids=["another batch", "none"])
+def test_a_difference_below_is_found(entries: list[Entry]) -> None:
+    replicas = {"n1": Replica(0, 2, [FIRST, SECOND]), "n2": Replica(0, 2, entries)}
+    with pytest.raises(Violation, match=r"t-0 at offset 1: n1 has 1-1 of epoch 1 .*, and n2 has"):
+        EqualReplicas().replicas_read(PARTITION, replicas)
+    with pytest.raises(Violation, match="t-0 at offset 1: n2 has"):
+        EqualReplicas().replicas_read(PARTITION, dict(reversed(replicas.items())))
