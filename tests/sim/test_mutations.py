@@ -78,10 +78,11 @@ def appends_stay_in_the_process(patch: pytest.MonkeyPatch) -> None:
 
 
 def producer_ids_begin_anew(patch: pytest.MonkeyPatch) -> None:
-    async def renew(ids: ProducerIds) -> None:
-        ids._next, ids._end, ids._renewal = 0, 1000, None
+    async def request_block(ids: ProducerIds) -> None:
+        ids._renewal = None
+        ids._later.append(range(1000))
 
-    patch.setattr(ProducerIds, "_renew", renew)
+    patch.setattr(ProducerIds, "_request_block", request_block)
 
 
 MUTATIONS = {

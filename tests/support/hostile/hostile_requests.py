@@ -185,7 +185,7 @@ def _value(random: Random, binding: Binding, field: FieldSchema, version: int) -
     if field.type in INTEGER_RANGES:
         low, high = INTEGER_RANGES[field.type]
         if random.random() < 0.4:
-            return random.choice([0, 1, 2, 4, -1])
+            return max(low, random.choice([0, 1, 2, 4, -1]))
         return min(high, max(low, random.choice(NUMBERS)))
     match field.type:
         case "bool":

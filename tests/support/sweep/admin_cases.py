@@ -9,7 +9,8 @@ from ottla.broker.handlers import ON_CONTROLLER
 from ottla.ids import Uuid
 from ottla.wire.apis import ApiKey
 from ottla.wire.base import Message
-from ottla.wire.messages import alter_configs, create_topics, incremental_alter_configs
+from ottla.wire.messages import add_raft_voter, alter_configs, create_topics, incremental_alter_configs
+from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -47,6 +48,8 @@ from ottla.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
+from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest
 from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -76,6 +79,9 @@ def admin_cases(topics: Topics) -> Iterator[Case]:
         ApiKey.ALTER_PARTITION_REASSIGNMENTS: _reassign,
         ApiKey.LIST_PARTITION_REASSIGNMENTS: _reassignments,
         ApiKey.DESCRIBE_QUORUM: _quorum,
+        ApiKey.UNREGISTER_BROKER: _unregistering,
+        ApiKey.ADD_RAFT_VOTER: _adding_a_voter,
+        ApiKey.REMOVE_RAFT_VOTER: _removing_a_voter,
         ApiKey.UPDATE_FEATURES: _features,
         ApiKey.DESCRIBE_CLUSTER: _cluster,
     }
@@ -341,6 +347,38 @@ def _quorum(_: str) -> Makers:
         "quorum": lambda _: request("__cluster_metadata", 0),
         "quorum of another partition": lambda _: request("__cluster_metadata", 1),
         "quorum of another topic": lambda _: request("sweep", 0),
+    }
+
+
+def _unregistering(_: str) -> Makers:
+    return {"unregister, unknown": lambda _: UnregisterBrokerRequest(broker_id=99)}
+
+
+def _adding_a_voter(_: str) -> Makers:
+    endpoint = add_raft_voter.Listener(name="CONTROLLER", host="127.0.0.1", port=9)
+
+    def request(cluster_id: str | None, *listeners: add_raft_voter.Listener) -> Message:
+        return AddRaftVoterRequest(
+            cluster_id=cluster_id,
+            timeout_ms=5000,
+            voter_id=99,
+            voter_directory_id=UNKNOWN_ID,
+            listeners=list(listeners),
+        )
+
+    return {
+        "add a voter of another cluster": lambda _: request("another", endpoint),
+        "add a voter without address": lambda _: request(None),
+    }
+
+
+def _removing_a_voter(_: str) -> Makers:
+    def request(cluster_id: str | None) -> Message:
+        return RemoveRaftVoterRequest(cluster_id=cluster_id, voter_id=99, voter_directory_id=UNKNOWN_ID)
+
+    return {
+        "remove a voter of another cluster": lambda _: request("another"),
+        "remove a voter, unknown": lambda _: request(None),
     }
 
 

@@ -61,16 +61,16 @@ def _refuse_voter(
     if address is None:
         text = f"the request needs the voter's endpoint on listener {replica.settings.listener}"
         return ErrorCode.INVALID_REQUEST, text
-    if not replica.settings.can_grow:
-        text = (
-            "this node was started as a whole cluster: name all controllers in controller.quorum.bootstrap.servers, restart it"
-        )
-        return ErrorCode.INVALID_REQUEST, text
     refused = refuse_change(replica)
     if refused is not None:
         return refused
     if replica.voters.get(request.voter_id) is not None:
         return ErrorCode.DUPLICATE_VOTER, f"node {request.voter_id} is a voter already: remove its old key first"
+    if not replica.settings.can_grow:
+        text = (
+            "this node was started as a whole cluster: name all controllers in controller.quorum.bootstrap.servers, restart it"
+        )
+        return ErrorCode.INVALID_REQUEST, text
     if not replica.connections.is_ready(request.voter_id, now_ms):
         return ErrorCode.REQUEST_TIMED_OUT, f"a request to node {request.voter_id} is under way: try again"
     return None
