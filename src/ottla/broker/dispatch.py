@@ -145,7 +145,8 @@ class Dispatcher:
                     response = answered
             except Exception as caught:
                 failure = caught
-        if len(frame) > PARSED_ON_LOOP_BYTES and self.intercept is None and (frame[0] or frame[1] != ApiKey.PRODUCE):
+        is_large = len(frame) > PARSED_ON_LOOP_BYTES and self.intercept is None and (frame[0] or frame[1] != ApiKey.PRODUCE)
+        if is_large and failure is None:
             return self._parse_off_loop(connection, frame, received_s)
         try:
             header, request = parse_request(frame)

@@ -178,11 +178,16 @@ class SlicedWork(Pending):
         super().abandon()
         self._value_sent = None
         self._is_at_work = False
-        self.give_back()
+        task = getattr(self.ended_with, "task", None)
+        if task is not None and not task.done():
+            task.add_done_callback(lambda _: self.give_back())  # it holds the request until it has ended
+        else:
+            self.give_back()
         if self.ended_with is not None:
             self.ended_with.abandon()
         else:
             self._steps.close()
+            self._lane.pass_over_abandoned()
 
 
 class Lane:
@@ -241,6 +246,11 @@ class Lane:
         is_small = wanted.memory_bytes <= SMALL_REQUEST_BYTES
         return (self._small_requests if is_small else self._large_requests).reserve(owner, work, wanted.memory_bytes)
 
+    def pass_over_abandoned(self) -> None:
+        """A work that may have waited for memory has gone: those behind it need not wait for it."""
+        for pool in (self._made, self._small_requests, self._large_requests):
+            pool.give_back(0)
+
     def is_for_requests(self, pool: MemoryPool | None) -> bool:
         """Whether memory from this pool is kept until the request is answered."""
         return pool is not None and pool is not self._made
@@ -267,7 +277,7 @@ class MemoryPool:
         """Reserved memory is free again: resume the works that it is enough for."""
         self._free_bytes += memory_bytes
         waiting = self._waiting
-        while waiting and waiting.first[1] <= self._free_bytes:
+        while waiting and (waiting.first[0].is_done or waiting.first[1] <= self._free_bytes):
             work, wanted_bytes = waiting.take()
             if not work.is_done:
                 self._take(work, wanted_bytes)

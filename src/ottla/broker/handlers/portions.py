@@ -12,12 +12,23 @@ from copy import copy
 from typing import Any
 
 from ottla.broker.lane import Pauses
-from ottla.broker.request import Handled, RequestContext, future_of
+from ottla.broker.request import Handled, PendingTask, RequestContext, future_of
 from ottla.errors import KafkaError
 from ottla.wire.base import Message
 
 PORTION = 500
 """About 5 ms of a coordinator's work."""
+
+
+class PendingPortions(PendingTask):
+    """The response to a request that is handled in portions. They end when the connection has gone.
+
+    Else a client that connects again and commits newer offsets could see the rest of its old request overwrite them.
+    """
+
+    def abandon(self) -> None:
+        super().abandon()
+        self.task.cancel()
 
 
 async def handle_in_portions(

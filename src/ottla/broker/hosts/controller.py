@@ -265,8 +265,14 @@ class ControllerHost:
             if self.state is not state:
                 raise _no_longer_active(self.node_id)
             self._check_active()
-            if large.change is None or large.change.batches[0].base_offset == self._quorum.end_offset:
-                return large  # else the quorum has appended control records meanwhile
+            if large.change is None:
+                return large
+            first = large.change.batches[0]
+            # The quorum may have appended control records meanwhile. Or it leads no more, and this controller hears of it only
+            # when the election is on disk: records of the old epoch must not be appended behind that.
+            place = (self._quorum.epoch, self._quorum.end_offset)
+            if self._quorum.is_leader and (first.epoch, first.base_offset) == place:
+                return large
 
     def _append_large(self, large: LargeDecision[Any]) -> None:
         assert large.change is not None

@@ -35,6 +35,8 @@ class LargeDecision(NamedTuple, Generic[R]):
 
 def is_large(request: Message, state: ControllerState) -> bool:
     """Whether the decision on a request may take long."""
+    if request.KEY == ApiKey.UPDATE_FEATURES:
+        return False  # it may raise kraft.version, which is written on the loop
     if has_many_elements(request):
         return True
     wanted: Any = request
@@ -43,7 +45,7 @@ def is_large(request: Message, state: ControllerState) -> bool:
         default = state.settings.num_partitions
         count = sum(default if each.num_partitions < 0 else each.num_partitions for each in wanted.topics)
     elif request.KEY == ApiKey.CREATE_PARTITIONS:
-        count = sum(each.count for each in wanted.topics)
+        count = sum(max(0, each.count) for each in wanted.topics)
     elif request.KEY == ApiKey.ELECT_LEADERS:
         return wanted.topic_partitions is None and _has_many_partitions(state.image)
     elif request.KEY == ApiKey.LIST_PARTITION_REASSIGNMENTS:

@@ -44,10 +44,11 @@ async def follow(here: Partitions, delta: MetadataDelta, image: MetadataImage) -
         names = [TopicPartition(topic.name, index) for index in sorted(topic.partitions)]
         here.deleted.update(dict.fromkeys(names))
         await _delete(here, names, topic.id, pauses)
+    # Before the ISRs: a leader with a smaller ISR and the old min.insync.replicas could acknowledge what only it has.
+    _follow_configs(here, delta)
     for topic_id in sorted(delta.changed_topics):
         if (changed := image.topics.by_id.get(topic_id)) is not None:
             await _follow_topic(here, changed, delta.base.topics.by_id.get(topic_id), is_start, pauses)
-    _follow_configs(here, delta)
     _follow_verification(here)
     here.take_losses()
 

@@ -29,6 +29,8 @@ class Change(NamedTuple):
     isr: tuple[int, ...]
     leader_epoch: int
     partition_epoch: int
+    broker_epochs: tuple[int, ...]
+    """Of the replicas in `isr`, when they were found in sync. A process that has restarted since may have lost its log."""
 
 
 class RemoteReplica:

@@ -39,6 +39,6 @@ cdef class PartitionTail:
     cpdef int has_grown(self, long long size_bytes) except -1
 
     @cython.locals(log=LogTail, log_end_offset=cython.longlong, end=cython.longlong)
-    cpdef int advance(self) except -1
+    cpdef int advance(self, bint is_append=*) except -1
 
     cdef long long _replicated_end(self, long long end) except -1

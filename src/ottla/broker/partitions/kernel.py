@@ -99,14 +99,18 @@ class PartitionTail:
     def has_grown(self, size_bytes: int) -> None:
         """So many bytes have been appended."""
         self.unread_bytes += size_bytes
-        self.advance()
+        self.advance(True)
         if self.follower_watches:
             self._owner.has_more_for_followers(self)
         if self.log.flush_wanted_up_to is not None:
             self._owner.upkeep_is_due()
 
-    def advance(self) -> None:
-        """Raise the high watermark as far as the replicas in sync have the log, and wake the requests that wait for it."""
+    def advance(self, is_append: bool = False) -> None:
+        """Raise the high watermark as far as the replicas in sync have the log, and wake the requests that wait for it.
+
+        After an append they are answered later: a connection that gets an answer handles its next request at once, and that
+        would append in the middle of a request that has checked all its batches and not yet written all of them.
+        """
         log = self.log
         log_end_offset = log.log_end_offset
         end = log_end_offset
@@ -117,7 +121,10 @@ class PartitionTail:
         if end > log.high_watermark and self.is_leading and len(self.isr) >= self.min_isr:
             log.increment_high_watermark(end)
             if self.ack_waits:
-                self.settle_acks()
+                if is_append:
+                    self.settle_soon()
+                else:
+                    self.settle_acks()
             if self.watches:
                 self._owner.has_news(self)
             elif end == log_end_offset:
@@ -131,6 +138,9 @@ class PartitionTail:
     # What `Partition` has
 
     def settle_acks(self) -> None:
+        raise NotImplementedError
+
+    def settle_soon(self) -> None:
         raise NotImplementedError
 
     def refusal(self) -> KafkaError:

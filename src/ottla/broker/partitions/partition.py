@@ -94,6 +94,9 @@ class Partition(PartitionTail):
     __slots__ = (
         "_failure",
         "_flush_goal",
+        "_is_settle_due",
+        "_is_settling",
+        "_settle_again",
         "in_sync",
         "index",
         "leader",
@@ -127,6 +130,7 @@ class Partition(PartitionTail):
         self._failure: tuple[int, str] | None = None
         self._others_in_sync = ()
         self._flush_goal = self.asked_by = 0
+        self._is_settling = self._settle_again = self._is_settle_due = False
         self.node_id = node_id
         self.topic, self.index = log.partition
         self.topic_id = topic_id
@@ -328,10 +332,29 @@ class Partition(PartitionTail):
         return size_bytes
 
     def settle_acks(self) -> None:
-        """Settle the waits that have been reached, and those that can no longer be."""
-        for wait in list(self.ack_waits):
-            if wait.settle(self):
-                self.ack_waits.pop(wait, None)
+        """Settle the waits that have been reached, and those that can no longer be.
+
+        An answer lets its connection go on, and that may settle again: that is left to the loop below.
+        """
+        self._is_settle_due = False
+        if self._is_settling:
+            self._settle_again = True
+            return
+        self._is_settling = self._settle_again = True
+        try:
+            while self._settle_again:
+                self._settle_again = False
+                for wait in list(self.ack_waits):
+                    if wait.settle(self):
+                        self.ack_waits.pop(wait, None)
+        finally:
+            self._is_settling = False
+
+    def settle_soon(self) -> None:
+        """Settle on the loop's next turn."""
+        if not self._is_settle_due:
+            self._is_settle_due = True
+            asyncio.get_running_loop().call_soon(self.settle_acks)
 
     # Leading other replicas
 
@@ -390,7 +413,8 @@ class Partition(PartitionTail):
             )
 
     def _ask_for(self, in_sync: InSyncReplicas, isr: tuple[int, ...]) -> None:
-        in_sync.pending = Change(isr, self.leader_epoch, self.partition_epoch)
+        epochs = tuple(map(in_sync.broker_epoch, isr))
+        in_sync.pending = Change(isr, self.leader_epoch, self.partition_epoch, epochs)
         self.count_in_sync()
         self._owner.wants_isr_change(self)
 

@@ -94,8 +94,8 @@ class DelayedProduce(Pending):
         self._complete_if_settled()
 
     def settled(self, wait: AckWait) -> None:
-        del self._waits[wait]
-        self._complete_if_settled()
+        if self._waits.pop(wait, None) is not None:  # else its request has gone, while its partition was settling others
+            self._complete_if_settled()
 
     def _complete_if_settled(self) -> None:
         if self._are_all_added and not self._waits:

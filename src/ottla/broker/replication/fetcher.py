@@ -168,6 +168,8 @@ class ReplicaFetcher:
 
     def _append(self, action: Append, limits: Limits) -> None:
         key, _, leader_epoch, data = action
+        partition: Partition | None = None
+        before = 0
         try:
             partition = self._following(action)
             before = partition.log.log_end_offset
@@ -177,7 +179,11 @@ class ReplicaFetcher:
                 flush_needed = info.flush_needed
             partition.follow_offsets(data.high_watermark, data.log_start_offset)
         except KafkaError as refused:
-            self._refused(action, refused, limits)
+            if partition is not None and partition.log.log_end_offset > before:
+                # The first batches are appended: go on behind them, once they are where flush.messages may want them.
+                self._spawn(self._flush(action, partition, limits))
+            else:
+                self._refused(action, refused, limits)
             return
         if data.records and partition.log.log_end_offset == before:
             self.machine.refused(key, leader_epoch, self._loop.time(), limits.backoff_max_s)

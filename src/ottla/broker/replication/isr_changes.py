@@ -103,11 +103,9 @@ class IsrChanges:
         broker_epoch = self._broker_epoch()
         topics: dict[Uuid, AlterPartitionRequestTopicData] = {}
         for partition, change in asked.items():
-            in_sync = partition.in_sync
-            assert in_sync is not None, "it has a pending change"
             states = [
-                BrokerState(broker_id=each, broker_epoch=broker_epoch if each == self._node_id else in_sync.broker_epoch(each))
-                for each in change.isr
+                BrokerState(broker_id=each, broker_epoch=broker_epoch if each == self._node_id else epoch)
+                for each, epoch in zip(change.isr, change.broker_epochs, strict=True)
             ]
             topic = topics.setdefault(partition.topic_id, AlterPartitionRequestTopicData(topic_id=partition.topic_id))
             topic.partitions.append(

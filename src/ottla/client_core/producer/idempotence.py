@@ -109,6 +109,10 @@ class Idempotence:
             return False
         if entry.in_flight and (entry.producer != self.producer or entry.in_flight[0].attempts > 0):
             return False
+        if entry.in_flight and entry.acked == NONE_ACKED and not self.is_transactional:
+            # A leader that does not know this producer takes any first number. If the first batch waits for a leader that is
+            # lost, the second one must not overtake it at the next leader.
+            return False
         return batch.key not in self.unresolved
 
     def assign(self, batch: ProducerBatch) -> None:

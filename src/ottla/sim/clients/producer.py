@@ -174,8 +174,5 @@ class _ProducerObserver(ClientObserver):
             return
         in_flight = self._idempotence.partitions[key].in_flight
         if in_flight and in_flight[0] is request.context.batches.get(key):
-            if self.stage.is_cluster and in_flight[0].base_sequence == 0:
-                # It waited for the answer of a lost leader, and a new leader takes any sequence of a producer it does not know.
-                return
             oldest = Batch(self.client.name, place, in_flight[0].base_sequence, [], [], True, -1)
             self.stage.checkers.out_of_step(oldest, code)

@@ -28,13 +28,13 @@ def test_high_watermark_waits_for_the_isr_even_before_its_first_fetch() -> None:
 def test_pending_addition_counts_as_in_sync() -> None:
     replicas = of(isr=(1, 2))
     assert awaited(replicas, now_s=1000) == {2}
-    replicas.pending = Change((1, 2, 3), 0, 0)
+    replicas.pending = Change((1, 2, 3), 0, 0, (7, 7, 7))
     assert awaited(replicas, now_s=1000) == {2, 3}
 
 
 def test_pending_removal_still_counts_as_in_sync() -> None:
     replicas = of()
-    replicas.pending = Change((1, 2), 0, 0)
+    replicas.pending = Change((1, 2), 0, 0, (7, 7))
     assert replicas.maximal == {1, 2, 3}
     assert awaited(replicas, now_s=1000) == {2, 3}
 
@@ -56,7 +56,7 @@ def test_replica_joins_at_the_high_watermark_and_past_the_start_of_the_epoch() -
     assert replicas.growth(3, 51, eligible) is None, "below the high watermark"
     assert replicas.growth(3, 50, fenced) is None
     assert replicas.growth(3, 50, eligible) == (1, 2, 3)
-    replicas.pending = Change((1,), 0, 0)
+    replicas.pending = Change((1,), 0, 0, (7,))
     assert replicas.growth(3, 50, eligible) is None, "one change at a time"
 
 
@@ -66,7 +66,7 @@ def test_lagging_replicas_leave_the_isr() -> None:
     assert replicas.shrinkage(100, LAG_S, now_s=10) is None
     assert replicas.shrinkage(101, LAG_S, now_s=15) == (1, 2), "node 3 was last caught up when this epoch began"
     assert replicas.shrinkage(100, LAG_S, now_s=1000) == (1, 2), "node 2 has everything"
-    replicas.pending = Change((1, 2), 0, 0)
+    replicas.pending = Change((1, 2), 0, 0, (7, 7))
     assert replicas.shrinkage(100, LAG_S, now_s=1000) is None, "one change at a time"
 
 
@@ -91,7 +91,7 @@ def test_fetch_of_an_earlier_process_is_stale() -> None:
 def test_newer_metadata_answers_the_pending_change_and_drops_replicas_that_are_gone() -> None:
     replicas = of(isr=(1, 2))
     replicas.fetched(2, 5, 0, 7, 5, 0)
-    replicas.pending = Change((1, 2, 3), 0, 0)
+    replicas.pending = Change((1, 2, 3), 0, 0, (7, 7, 7))
     replicas.adopt((1, 3, 4), (1, 3), now_s=20)
     assert replicas.pending is None
     assert sorted(replicas.remote) == [3, 4]

@@ -26,9 +26,30 @@ def started(*, is_transactional: bool = False, epoch: int = 0) -> Idempotence:
 
 
 def sent(idempotence: Idempotence, *batches: ProducerBatch) -> None:
+    """Send batches one behind the other. The first of a producer would go alone; what comes of several is the same."""
     for batch in batches:
-        assert idempotence.may_send(batch)
         idempotence.assign(batch)
+
+
+def test_the_first_batch_goes_alone() -> None:
+    """A leader that does not know the producer takes any number: a second batch could overtake the first at a new leader."""
+    idempotence = started()
+    first, second, third = made(), made(), made()
+    assert idempotence.may_send(first)
+    idempotence.assign(first)
+    assert not idempotence.may_send(second)
+    idempotence.acked(first, 10)
+    assert idempotence.may_send(second)
+    idempotence.assign(second)
+    assert idempotence.may_send(third)
+
+
+def test_the_first_batch_of_a_transaction_goes_with_others() -> None:
+    """Its coordinator has been asked about it: a leader refuses another first number than 0."""
+    idempotence = started(is_transactional=True)
+    first, second = made(), made()
+    idempotence.assign(first)
+    assert idempotence.may_send(second)
 
 
 def refusal(code: ErrorCode) -> KafkaError:

@@ -198,10 +198,22 @@ class Fetch:
         unknown: Answers = []
         self._begin()
         all_wanted = list(self._plan.wanted.values())
+        ends: list[int] = []
         for start in range(0, len(all_wanted), PARTITIONS_PER_STEP):
-            self._read_each(all_wanted[start : start + PARTITIONS_PER_STEP], answers, unknown)
+            few = all_wanted[start : start + PARTITIONS_PER_STEP]
+            self._read_each(few, answers, unknown)
+            ends += map(self._end, few)
             yield None
-        return self._concluded(answers, unknown, is_last)
+        # What was appended since its partition was read wakes nobody: the fetch does not watch it yet.
+        is_news = not is_last and ends != list(map(self._end, all_wanted))
+        return self._concluded(answers, unknown, is_last or is_news)
+
+    def _end(self, wanted: FetchedPartition) -> int:
+        """Where the reader's view of a partition ends; -1 if it is not here."""
+        if wanted.partition is None:
+            return -1
+        log = wanted.partition.log
+        return log.log_end_offset if self._isolation is _LOG_END else log.high_watermark
 
     def _begin(self) -> None:
         self._cold = []

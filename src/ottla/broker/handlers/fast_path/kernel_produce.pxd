@@ -47,7 +47,7 @@ cdef class FastProduce:
 
     @cython.locals(
         topics=list, appended=list, has_failed=bint, is_unsettled=bint, one=Appended, first=Py_ssize_t, count=Py_ssize_t,
-        partition=PartitionTail, unsettled=Unsettled,
+        partition=PartitionTail, unsettled=Unsettled, acks=cython.int, timeout_ms=cython.longlong,
     )
     cpdef object answer(self, bytearray frame, long long now_ms)
 

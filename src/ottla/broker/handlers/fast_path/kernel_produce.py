@@ -106,6 +106,7 @@ class FastProduce:
         view = memoryview(frame)
         if not self._check(frame, len(frame), view, now_ms, topics, appended):
             return _checked(appended)
+        acks, timeout_ms = self._acks, self._timeout_ms
         has_failed = is_unsettled = False
         for one in appended:
             try:
@@ -115,7 +116,7 @@ class FastProduce:
                 one.base_offset = partition.write(one.append)
                 one.end_offset = partition.log.log_end_offset
                 if partition.log.high_watermark < one.end_offset:
-                    is_unsettled = self._acks != 1 or is_unsettled
+                    is_unsettled = acks != 1 or is_unsettled
             except OttlaError as failure:
                 one.failure = one.partition.refused_by(failure)
                 has_failed = True
@@ -132,7 +133,7 @@ class FastProduce:
         unsettled.appended = appended
         unsettled.outcomes = outcomes
         unsettled.reply = _reply(frame, topics, appended)
-        unsettled.timeout_ms = self._timeout_ms
+        unsettled.timeout_ms = timeout_ms
         for one in appended:
             one.append = None  # type: ignore[assignment]
         return unsettled

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.groups.group_calls import caller_of, check_group_id, code_of
-from ottla.broker.handlers.portions import handle_in_portions
+from ottla.broker.handlers.portions import PendingPortions, handle_in_portions
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -26,7 +26,7 @@ def handle(context: RequestContext, request: LeaveGroupRequest) -> Handled:
     if context.version < MANY_MEMBERS_SINCE:
         return PendingTask(_leave_alone(context, request, caller_of(context)))
     if has_many_elements(request):
-        return PendingTask(handle_in_portions(context, request, _leave, refuse, "members"))
+        return PendingPortions(handle_in_portions(context, request, _leave, refuse, "members"))
     return _leave(context, request)
 
 

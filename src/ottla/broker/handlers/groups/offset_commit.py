@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.groups.group_calls import caller_of, code_of
-from ottla.broker.handlers.portions import handle_in_portions
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.handlers.portions import PendingPortions, handle_in_portions
+from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.wire.elements import has_many_elements
 from ottla.wire.messages.offset_commit import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def handle(context: RequestContext, request: OffsetCommitRequest) -> Handled:
     if has_many_elements(request):
-        return PendingTask(handle_in_portions(context, request, _commit, refuse, "topics", "partitions"))
+        return PendingPortions(handle_in_portions(context, request, _commit, refuse, "topics", "partitions"))
     return _commit(context, request)
 
 

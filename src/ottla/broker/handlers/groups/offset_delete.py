@@ -6,8 +6,8 @@ There is only version 0.
 from __future__ import annotations
 
 from ottla.broker.handlers.groups.group_calls import code_of
-from ottla.broker.handlers.portions import handle_in_portions
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.handlers.portions import PendingPortions, handle_in_portions
+from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.elements import has_many_elements
@@ -18,7 +18,7 @@ def handle(context: RequestContext, request: OffsetDeleteRequest) -> Handled:
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "a group id must not be empty")
     if has_many_elements(request):
-        return PendingTask(handle_in_portions(context, request, _delete, refuse, "topics", "partitions"))
+        return PendingPortions(handle_in_portions(context, request, _delete, refuse, "topics", "partitions"))
     return _delete(context, request)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.groups.group_calls import caller_of, code_of
-from ottla.broker.handlers.portions import handle_in_portions
+from ottla.broker.handlers.portions import PendingPortions, handle_in_portions
 from ottla.broker.hosts.coordinators.verification import Begun
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.coordinator.contract import Effects, Instant, Producer, Reply
@@ -41,7 +41,7 @@ IMPLICIT_ADD_SINCE = 5
 
 def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> Handled:
     if has_many_elements(request):
-        return PendingTask(handle_in_portions(context, request, _commit, refuse, "topics", "partitions"))
+        return PendingPortions(handle_in_portions(context, request, _commit, refuse, "topics", "partitions"))
     return _commit(context, request)
 
 

@@ -103,6 +103,8 @@ class HostedShard(Generic[S]):
         self._is_append_due = False
         self._waiting: deque[Waiting] = deque()
         self._commit_timer: asyncio.TimerHandle | None = None
+        self._timed_offset = 0
+        """The end of what the timer watches: its time is over if that is not replicated."""
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_ms: int | None = None
         self.shard = shard
@@ -299,10 +301,14 @@ class HostedShard(Generic[S]):
     def _wait_for_commit(self) -> None:
         self.partition.ack_waits[self] = None
         if self._commit_timer is None:
+            self._timed_offset = self._waiting[0].end_offset
             self._commit_timer = self._loop.call_later(self._commit_timeout_s, self._commit_is_late)
 
     def _commit_is_late(self) -> None:
         self._commit_timer = None
+        if self._waiting and self.partition.log.high_watermark >= self._timed_offset:
+            self._wait_for_commit()  # later ones wait now, and their time begins
+            return
         logger.error(
             "the replicas of %s did not replicate its records in %g s (%s): the requests that wait for them fail",
             self.partition.name,
