@@ -125,6 +125,6 @@ def test_changed_alike(apache_kafka: ApacheKafka) -> None:
 
 def removes_eligible(case: dict[str, Any]) -> bool:
     """Whether the change removes a replica that could be in the ELR. Apache Kafka keeps it there, Ottla does not."""
-    may_be_eligible = {*case["elr"], *case["isr"]} - {*case["target_isr"]}
     after = {*case["target_replicas"]} - {*case["target_removing"]}
+    may_be_eligible = {*case["elr"], *case["isr"]} - ({*case["target_isr"]} & after)
     return bool(case["elr_enabled"] and not may_be_eligible <= after)
