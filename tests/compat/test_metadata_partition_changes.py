@@ -114,5 +114,17 @@ def test_changed_alike(apache_kafka: ApacheKafka) -> None:
     questions = "\n".join(question(case) for case in cases) + "\n"
     answers = apache_kafka.run_java("MetadataOracle.java", stdin=questions).stdout.splitlines()
     assert len(answers) == CASES
-    wrong = [(case, found, answer) for case, answer in zip(cases, answers, strict=True) if (found := ours(case)) != answer]
+    wrong = [
+        (case, found, answer)
+        for case, answer in zip(cases, answers, strict=True)
+        if (found := ours(case)) != answer and not removes_eligible(case)
+    ]
     assert not wrong, f"{len(wrong)} of {CASES}, such as {wrong[:3]}"
+    assert sum(map(removes_eligible, cases)) < CASES / 2
+
+
+def removes_eligible(case: dict[str, Any]) -> bool:
+    """Whether the change removes a replica that could be in the ELR. Apache Kafka keeps it there, Ottla does not."""
+    after = {*case["target_replicas"]} - {*case["target_removing"]}
+    may_be_eligible = {*case["elr"], *case["isr"]} - ({*case["target_isr"]} & after)
+    return bool(case["elr_enabled"] and not may_be_eligible <= after)

@@ -100,11 +100,11 @@ class PartitionChange:
     def _fill_elr(self) -> None:
         if not self.elr_enabled:
             return
-        if len(self.isr) >= min(self.min_isr, len(self.replicas)):
+        if len(self.isr) >= self.min_isr:
             self.elr = []
             return
         candidates = {*self.elr, *self.partition.isr} - {*self.isr, *self.unclean_shutdown_replicas}
-        # A removed replica deletes its log. Apache Kafka keeps it in the ELR: it could be elected, empty, once it is added again.
+        # A removed replica deletes its log. Apache Kafka keeps it in the ELR: added again, it could be elected without records.
         self.elr = sorted(candidates & set(self.replicas))
 
     def _elect(self, record: PartitionChangeRecord) -> None:
