@@ -1,12 +1,9 @@
-"""One partition: its refusals, what a new leader epoch resets, and when it settles the requests that wait."""
-
-import asyncio
+"""One partition: its refusals, and what a new leader epoch resets."""
 
 import pytest
 from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, virtual
 
-from ottla.broker.partitions.partition import ALL_IN_SYNC, Partition
 from ottla.errors import BrokenInvariant, CorruptFile, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.log.read import Isolation
@@ -77,54 +74,5 @@ def test_refusal_and_repr_name_the_leader() -> None:
         await held.make_topic("t", replicas=(1, 2), leader=2)
         assert str(held.partition("t").refusal()) == ("t-0 is led by node 2, not by node 1: ask for new metadata and go there")
         assert "led by 2" in repr(held.partition("t"))
-
-    virtual(scenario())
-
-
-class Waiter:
-    """A parked request that is answered at the second call, and whose first answer makes the partition settle again."""
-
-    def __init__(self) -> None:
-        self.seen: list[int] = []
-        """The high watermark at each call."""
-        self.is_settling = False
-
-    def settle(self, partition: Partition) -> bool:
-        assert not self.is_settling, "called from within its own call"
-        self.is_settling = True
-        self.seen.append(partition.log.high_watermark)
-        if len(self.seen) == 1:
-            partition.settle_acks()
-        self.is_settling = False
-        return len(self.seen) == 2
-
-
-def test_append_settles_on_the_next_turn() -> None:
-    """An answer makes its connection handle the next request, and that could append in the middle of this one."""
-
-    async def scenario() -> None:
-        held = await HeldPartitions.open()
-        await held.make_topic("t")
-        partition, waiter = held.partition("t"), Waiter()
-        partition.ack_waits[waiter] = None
-        partition.append(make_batch(b"a"), ALL_IN_SYNC)
-        partition.append(make_batch(b"b"), ALL_IN_SYNC)
-        assert (partition.log.high_watermark, waiter.seen) == (2, [])
-        await asyncio.sleep(0)
-        assert waiter.seen == [2, 2]
-        assert not partition.ack_waits
-
-    virtual(scenario())
-
-
-def test_settling_is_not_re_entered() -> None:
-    async def scenario() -> None:
-        held = await HeldPartitions.open()
-        await held.make_topic("t")
-        partition, waiters = held.partition("t"), [Waiter(), Waiter()]
-        partition.ack_waits.update(dict.fromkeys(waiters))
-        partition.settle_acks()
-        assert [len(each.seen) for each in waiters] == [2, 2], "what was asked for meanwhile is done afterwards"
-        assert not partition.ack_waits
 
     virtual(scenario())
