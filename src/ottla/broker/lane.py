@@ -178,7 +178,10 @@ class SlicedWork(Pending):
         super().abandon()
         self._value_sent = None
         self._is_at_work = False
-        task = getattr(self.ended_with, "task", None)
+        last: Any = self.ended_with
+        while isinstance(last, SlicedWork):
+            last = last.ended_with
+        task = getattr(last, "task", None)
         if task is not None and not task.done():
             task.add_done_callback(lambda _: self.give_back())  # it holds the request until it has ended
         else:

@@ -98,6 +98,17 @@ def test_large_frame_that_is_no_request_closes_the_connection(monkeypatch: pytes
     run(test)
 
 
+def test_large_request_that_fails_on_the_fast_path_is_not_handled_again(caplog: pytest.LogCaptureFixture) -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        server.dispatcher._fast_paths[ApiKey.SASL_HANDSHAKE] = cast(Any, SimpleNamespace(answer=lambda frame: 1 // 0))
+        reply = ask(server, info, shake("x" * 32_767, 78))
+        assert reply_to_shake(reply)[1].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert server.asked == []
+        assert "ZeroDivisionError" in caplog.text
+
+    run(test)
+
+
 @pytest.mark.parametrize("where", ["load", "parse"])
 def test_failed_import_closes_the_connection_and_is_tried_again(
     where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -20,7 +20,7 @@ from ottla.broker.lane import (
     in_slices,
     off_loop,
 )
-from ottla.broker.request import ConnectionInfo, Handled, Pending, RequestContext, future_of
+from ottla.broker.request import ConnectionInfo, Handled, Pending, PendingTask, RequestContext, future_of
 from ottla.env import OffLoop, Reserve, Steps
 from ottla.errors import KafkaError
 from ottla.sim.loop import VirtualLoop
@@ -275,6 +275,62 @@ def test_memory_is_reserved_and_given_back(monkeypatch: pytest.MonkeyPatch) -> N
             work.abandon()
         await turns()
         assert begun == ["a", "b", "c", "d"], "more than there is gets all there is"
+
+    virtual(scenario())
+
+
+def test_abandoned_work_that_waits_for_memory_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "MEMORY_BYTES", 100)
+
+    async def scenario() -> None:
+        lane = Lane()
+        lane.workers = LateWorkers()
+        begun = []
+
+        def steps(name: str, memory_bytes: int) -> Steps[Handled]:
+            yield Reserve(memory_bytes)
+            begun.append(name)
+            yield OffLoop(lambda: None, 1)
+            return None
+
+        wanted = {"a": 60, "b": 60, "c": 1}
+        _, large, _ = [in_slices(context_of(lane, number), steps(*each)) for number, each in enumerate(wanted.items())]
+        await turns()
+        assert begun == ["a"]
+        assert isinstance(large, SlicedWork)
+        large.abandon()
+        await turns()
+        assert begun == ["a", "c"]
+
+    virtual(scenario())
+
+
+def test_memory_of_an_abandoned_request_is_kept_until_its_task_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "MEMORY_BYTES", 100)
+
+    async def scenario() -> None:
+        lane, may_end, begun = Lane(), asyncio.Event(), []
+
+        async def respond() -> None:
+            await may_end.wait()
+
+        def steps(name: str) -> Steps[Handled]:
+            yield Reserve(60, is_for_request=True)
+            begun.append(name)
+            spend(FIRST_SLICE_S)
+            yield None
+            return PendingTask(respond())
+
+        works = [in_slices(context_of(lane, number), steps(name)) for number, name in enumerate("ab")]
+        await turns()
+        assert isinstance(works[0], SlicedWork)
+        assert works[0].ended_with is not None
+        works[0].abandon()
+        await turns()
+        assert begun == ["a"]
+        may_end.set()
+        await turns()
+        assert begun == ["a", "b"]
 
     virtual(scenario())
 

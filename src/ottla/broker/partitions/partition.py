@@ -1,8 +1,7 @@
 """One partition on this node: its leadership, its log, and the requests parked on it.
 
-Owns the high watermark and the lists of parked requests. The log belongs to `ottla.log`; the metadata decides who leads
-(`adopt`); `in_sync.py` decides who is in sync. Everything runs on the node's event loop as plain calls; only a flush before an
-acknowledgement is a task.
+Owns the high watermark and the lists of parked requests. The metadata decides who leads (`adopt`), `in_sync.py` who is in sync.
+Everything runs on the node's event loop as plain calls; only a flush before an acknowledgement is a task.
 
 The high watermark is the lowest log end offset of the in-sync replicas: without other replicas, the log's own. It does not
 advance while the partition has fewer in-sync replicas than min.insync.replicas, nor over records that flush.messages wants
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ottla.broker.partitions.in_sync import Change, InSyncReplicas
 from ottla.broker.partitions.kernels import PartitionTail
+from ottla.broker.partitions.settling import Settling
 from ottla.env import Buffer, OffLoop, Steps
 from ottla.errors import BrokenInvariant, CorruptFile, KafkaError, LogDirectoryFailed, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
@@ -94,9 +94,7 @@ class Partition(PartitionTail):
     __slots__ = (
         "_failure",
         "_flush_goal",
-        "_is_settle_due",
-        "_is_settling",
-        "_settle_again",
+        "_settling",
         "in_sync",
         "index",
         "leader",
@@ -130,7 +128,7 @@ class Partition(PartitionTail):
         self._failure: tuple[int, str] | None = None
         self._others_in_sync = ()
         self._flush_goal = self.asked_by = 0
-        self._is_settling = self._settle_again = self._is_settle_due = False
+        self._settling = Settling()
         self.node_id = node_id
         self.topic, self.index = log.partition
         self.topic_id = topic_id
@@ -332,29 +330,10 @@ class Partition(PartitionTail):
         return size_bytes
 
     def settle_acks(self) -> None:
-        """Settle the waits that have been reached, and those that can no longer be.
-
-        An answer lets its connection go on, and that may settle again: that is left to the loop below.
-        """
-        self._is_settle_due = False
-        if self._is_settling:
-            self._settle_again = True
-            return
-        self._is_settling = self._settle_again = True
-        try:
-            while self._settle_again:
-                self._settle_again = False
-                for wait in list(self.ack_waits):
-                    if wait.settle(self):
-                        self.ack_waits.pop(wait, None)
-        finally:
-            self._is_settling = False
+        self._settling.now(self)
 
     def settle_soon(self) -> None:
-        """Settle on the loop's next turn."""
-        if not self._is_settle_due:
-            self._is_settle_due = True
-            asyncio.get_running_loop().call_soon(self.settle_acks)
+        self._settling.soon(self)
 
     # Leading other replicas
 

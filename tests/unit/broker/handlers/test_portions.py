@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ottla.broker.handlers import portions
-from ottla.broker.handlers.portions import handle_in_portions, portions_of
+from ottla.broker.handlers.portions import PendingPortions, handle_in_portions, portions_of
 from ottla.broker.lane import Lane
-from ottla.broker.request import ConnectionInfo, Handled, RequestContext
+from ottla.broker.request import ConnectionInfo, Handled, Pending, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.base import Message
@@ -69,6 +69,11 @@ def test_portions_have_a_bounded_number_of_elements_in_the_same_order() -> None:
     assert shape(wanted)[1] == ("b", list(range(12))), "the request itself is not changed"
 
 
+def new_context() -> RequestContext:
+    services: Any = SimpleNamespace(lane=Lane())
+    return RequestContext(services, ConnectionInfo(1, "PLAINTEXT", ("peer", 1)), 8, 9, 5, "client", 0.0)
+
+
 def handled(request: OffsetCommitRequest, fails_from: int = 10**9) -> tuple[list[OffsetCommitRequest], Message]:
     """What each portion was, and the joined response; portions from `fails_from` on are refused."""
     seen: list[OffsetCommitRequest] = []
@@ -80,9 +85,7 @@ def handled(request: OffsetCommitRequest, fails_from: int = 10**9) -> tuple[list
         return response_to(part)
 
     async def run() -> Message:
-        services: Any = SimpleNamespace(lane=Lane())
-        context = RequestContext(services, ConnectionInfo(1, "PLAINTEXT", ("peer", 1)), 8, 9, 5, "client", 0.0)
-        return await handle_in_portions(context, request, handle, refuse, "topics", "partitions")
+        return await handle_in_portions(new_context(), request, handle, refuse, "topics", "partitions")
 
     return seen, asyncio.run(run())
 
@@ -101,3 +104,26 @@ def test_refused_portion_has_errors_for_its_own_elements() -> None:
     assert isinstance(response, OffsetCommitResponse)
     codes = [part.error_code for part in response.topics[0].partitions]
     assert codes == [0] * 5 + [ErrorCode.ILLEGAL_GENERATION] * 7
+
+
+def test_portions_end_when_the_request_is_abandoned() -> None:
+    async def run() -> None:
+        request = OffsetCommitRequest(topics=[topic("a", 12)])
+        begun: list[tuple[OffsetCommitRequest, Pending]] = []
+
+        def handle(context: RequestContext, part: OffsetCommitRequest) -> Handled:
+            begun.append((part, Pending()))
+            return begun[-1][1]
+
+        pending = PendingPortions(handle_in_portions(new_context(), request, handle, refuse, "topics", "partitions"))
+        while not begun:
+            await asyncio.sleep(0)
+        pending.abandon()
+        part, answer = begun[0]
+        answer.complete(response_to(part))
+        while not pending.task.done() and len(begun) == 1:
+            await asyncio.sleep(0)
+        assert len(begun) == 1
+        assert pending.task.cancelled()
+
+    asyncio.run(run())

@@ -23,6 +23,7 @@ from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsReques
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest
 from ottla.wire.messages.metadata_records import TopicRecord
+from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 T = TypeVar("T")
 COUNT = MANY_ELEMENTS + 1
@@ -159,6 +160,31 @@ def test_controller_that_lost_the_lead_meanwhile_appends_nothing() -> None:
     asyncio.run(run())
 
 
+def test_nothing_is_appended_when_the_lead_is_lost_before_the_controller_hears_of_it() -> None:
+    async def run() -> None:
+        node = await with_topics()
+        deleting = asyncio.ensure_future(delete_all(node))
+        await turns()
+        end_offset = node.quorum.end_offset
+        call, future = node.workers.begun.pop()
+        made = call()
+        node.quorum.replica.become_unattached(node.quorum.epoch + 1, 0)  # as while this election becomes durable
+        assert node.controller.is_active
+        future.set_result(made)
+        await turns()
+        assert node.quorum.end_offset == end_offset
+        assert topics_of(node) == COUNT
+        node.workers.end_first()
+        with pytest.raises(KafkaError) as refused:
+            await deleting
+        assert refused.value.code == ErrorCode.NOT_CONTROLLER
+        assert node.quorum.end_offset == end_offset
+        assert not node.quorum.failure.done()
+        await node.close()
+
+    asyncio.run(run())
+
+
 def test_refusal_of_a_large_decision_writes_nothing() -> None:
     async def run() -> None:
         node = await with_topics()
@@ -185,9 +211,11 @@ def test_refusal_of_a_large_decision_writes_nothing() -> None:
         (CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=-1)]), False),
         (CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=COUNT)]), True),
         (CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=4)]), False),
+        (CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=f"t{n}", count=n) for n in (COUNT, -COUNT)]), True),
         (DeleteTopicsRequest(topics=[DeleteTopicState(name="t")] * COUNT), True),
         (DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]), False),
         (ElectLeadersRequest(topic_partitions=None), False),  # there are no topics
+        (UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature="f")] * COUNT), False),  # decided on the loop
     ],
 )
 def test_requests_about_many_elements_are_large(request_: Message, expected: bool) -> None:

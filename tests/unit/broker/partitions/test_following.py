@@ -5,7 +5,7 @@ import errno
 
 import pytest
 from tests.support.logs.batches import make_batch
-from tests.support.nodes.held_partitions import HeldPartitions, virtual
+from tests.support.nodes.held_partitions import HeldPartitions, only_answer, virtual, waiting
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -199,6 +199,24 @@ def test_settings_are_followed() -> None:
         assert [held.partition("t", index).log.config.retention_ms for index in (0, 1)] == [5, 5]
         assert held.partition("t", 1).min_isr == 2
         assert held.partition("u").log.config.retention_ms != 5
+
+    virtual(scenario())
+
+
+def test_settings_are_followed_before_the_isr_of_the_same_delta() -> None:
+    """Else the leader acknowledges with the old min.insync.replicas what no other replica has."""
+
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        topic_id = await held.make_topic("t", replicas=(1, 2))
+        answer = waiting(held.produce("t", 0, make_batch(b"a")))
+        await held.commit(
+            ConfigRecord(resource_type=ResourceType.TOPIC, resource_name="t", name="min.insync.replicas", value="2"),
+            PartitionChangeRecord(partition_id=0, topic_id=topic_id, isr=[1]),
+        )
+        partition = held.partition("t")
+        assert (partition.isr, partition.min_isr, partition.log.high_watermark) == ((1,), 2, 0)
+        assert only_answer(await answer).error_code == ErrorCode.REQUEST_TIMED_OUT
 
     virtual(scenario())
 

@@ -1,5 +1,7 @@
 """A replica fetcher: what it makes of its leader's answers."""
 
+import asyncio
+from dataclasses import replace
 from random import Random
 
 from tests.support.nodes.held_partitions import virtual
@@ -75,5 +77,30 @@ def test_fetcher_comes_back_after_its_leader_was_restarted() -> None:
             await world.settle()
             assert await world.produce(b"b") == ErrorCode.NONE
             assert values(world.nodes[3].partition, Isolation.LOG_END) == [b"a", b"b"]
+
+    virtual(scenario())
+
+
+def test_follower_that_appended_a_part_goes_on_behind_it() -> None:
+    """Its log ends within the response that failed: fetched again from the old offset, it could never be appended."""
+
+    async def scenario() -> None:
+        async with Replicas.open(Random(11)) as world:
+            late = world.nodes[3]
+            late.is_cut_off = True
+            world.change(isr=[1, 2])
+            sent = [b"small", b"large" * 1000]
+            for value in sent:
+                assert await world.produce(value, timeout_ms=30_000) == ErrorCode.NONE
+            log = late.partition.log
+            config, log.config = log.config, replace(log.config, segment_bytes=2000)
+            late.is_cut_off = False
+            async with asyncio.timeout(60):
+                while log.log_end_offset == 0:
+                    await asyncio.sleep(0.01)
+            assert log.log_end_offset == 1, "the second batch is refused: no segment takes it"
+            log.config = config
+            await world.settle()
+            assert values(late.partition, Isolation.LOG_END) == sent
 
     virtual(scenario())

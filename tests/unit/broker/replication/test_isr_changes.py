@@ -89,6 +89,21 @@ def test_request_names_the_brokers_and_their_epochs() -> None:
     virtual(scenario())
 
 
+def test_request_names_the_epoch_in_which_the_replica_was_in_sync() -> None:
+    """The process that was in sync may be gone: the next one, which may have lost its log, is not to be added for it."""
+
+    async def scenario() -> None:
+        door, changes, partition, _ = await partition_out_of_sync()
+        partition.follower_fetches(2, 0, 0, 8)
+        door.answers.put_nowait(ErrorCode.NOT_CONTROLLER)
+        await asyncio.sleep(1)
+        asked = [request.topics[0].partitions[0].new_isr_with_epochs for request in door.asked]
+        assert [[(each.broker_id, each.broker_epoch) for each in isr] for isr in asked] == [[(1, 5), (2, 7)]] * 2
+        await changes.stop()
+
+    virtual(scenario())
+
+
 @pytest.mark.parametrize("code", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED, SAME])
 def test_certain_refusal_ends_the_change(code: int) -> None:
     async def scenario() -> None:

@@ -7,6 +7,7 @@ from tests.support.logs.batches import make_batch, sized_batch
 from tests.support.nodes.held_partitions import virtual, waiting
 from tests.support.peers.fetching import bytes_of, fetch_of, found, node, part, values
 
+from ottla.broker.fetch_sessions import Answers, FetchedPartition
 from ottla.broker.handlers.data import fetch
 from ottla.broker.lane import SlicedWork
 from ottla.broker.request import future_of
@@ -61,6 +62,30 @@ def test_waiting_ends_when_the_time_is_over() -> None:
         reply = waiting(held.fetch(fetch_of("t", part(0), part(1), min_bytes=1000, max_wait_ms=300)))
         assert values(await reply) == [[b"a"], []]
         assert held.clock.monotonic_s() == pytest.approx(0.3)
+
+    virtual(scenario())
+
+
+@pytest.mark.parametrize("replicas", [(1,), (1, 2)])
+def test_append_behind_a_slice_is_not_waited_for(replicas: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a consumer, which sees up to the high watermark, and by a follower, which sees all."""
+
+    async def scenario() -> None:
+        held = await node()
+        await held.make_topic("r", 2, replicas=replicas)
+        read_each = fetch.Fetch._read_each
+
+        def append_before_the_second(self: fetch.Fetch, few: list[FetchedPartition], *answers: Answers) -> None:
+            if few[0].index == 1:
+                held.produced("r", 0, make_batch(b"a"), acks=1)
+            read_each(self, few, *answers)
+
+        monkeypatch.setattr(fetch.Fetch, "_read_each", append_before_the_second)
+        replica_id = 2 if len(replicas) == 2 else -1
+        reply = waiting(held.fetch(fetch_of("r", part(0), part(1), max_wait_ms=10_000, replica_id=replica_id)))
+        assert values(await reply) == [[], []], "partition 0 was read before"
+        assert held.partition("r").log.log_end_offset == 1
+        assert held.clock.monotonic_s() == 0
 
     virtual(scenario())
 
