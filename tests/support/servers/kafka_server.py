@@ -14,7 +14,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from random import SystemRandom
 from types import TracebackType
 
 from tests.support.servers.keeping import keep
@@ -56,16 +58,24 @@ class ServerFailed(AssertionError):
     """The server did not start or stop; the text has the end of its log."""
 
 
+_PORTS = range(15_000, 32_000)
+
+
 def free_ports(count: int) -> list[int]:
-    """`count` different loopback ports that are free right now."""
-    held = [socket.socket() for _ in range(count)]
-    try:
-        for each in held:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in held]
-    finally:
-        for each in held:
-            each.close()
+    """`count` different loopback ports that are free right now.
+
+    They lie below those that the system gives to clients and to servers that ask for any port: a server that is killed finds
+    its own free when it starts again.
+    """
+    found: list[int] = []
+    while len(found) < count:
+        port = SystemRandom().choice(_PORTS)
+        with socket.socket() as held, suppress(OSError):
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.bind(("127.0.0.1", port))
+            if port not in found:
+                found.append(port)
+    return found
 
 
 def default_properties(data_dir: str | Path, broker_port: int, controller_port: int) -> dict[str, object]:

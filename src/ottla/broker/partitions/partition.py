@@ -383,7 +383,7 @@ class Partition(PartitionTail):
             self.advance()
 
     def count_in_sync(self) -> None:
-        """Find out anew for which replicas the high watermark waits."""
+        """Find out for which replicas the high watermark waits now."""
         if self.in_sync is None:
             self._others_in_sync = ()
         else:

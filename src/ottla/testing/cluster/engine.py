@@ -362,7 +362,7 @@ class ClusterEngine(Helpers):
     def _told_late(self, task: asyncio.Future[Any]) -> None:
         self._untold.discard(task)
         if not task.cancelled():
-            task.exception()  # the node has ended meanwhile: whoever needs it finds out
+            task.exception()  # the node has ended meanwhile: its next caller finds out
 
     def _blocked(self, state: NodeState) -> dict[str, list[bool]]:
         return {peer: list(both) for peer, both in blocked_at(state.node_id, self._rules.values()).items()}
