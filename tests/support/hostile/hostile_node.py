@@ -106,7 +106,7 @@ class HostileNode:
         until_s = time.monotonic() + IDLE_S_MAX
         while time.monotonic() < until_s:
             before_s = self._ready_s
-            time.sleep(0.3)
+            time.sleep(0.3)  # the time in which an idle node uses almost no CPU
             if self._ready_s - before_s < 0.01:
                 return
         raise AssertionError(f"the node is still at work after {IDLE_S_MAX} s")

@@ -60,7 +60,7 @@ def stop_with_parent(release: Release) -> None:
         release.give()
     release.give()
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(STOP_S_MAX)
+    time.sleep(STOP_S_MAX)  # a node that has not stopped by then is ended: nobody else would
     os._exit(1)
 
 

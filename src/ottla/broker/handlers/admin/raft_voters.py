@@ -19,6 +19,7 @@ def handle(context: RequestContext, request: Message) -> Handled:
 
 
 def refuse(context: RequestContext, request: Message, error: KafkaError) -> Message:
-    response: Any = APIS[context.api_key].response_class()
-    response.error_code, response.error_message = error.code, str(error)
-    return response  # type: ignore[no-any-return]
+    response = APIS[context.api_key].response_class()
+    fields: Any = response  # which the responses of these APIs have alike
+    fields.error_code, fields.error_message = error.code, str(error)
+    return response
