@@ -95,7 +95,7 @@ class Poll:
 
 @dataclass(eq=False, slots=True)
 class Assigned:
-    """From now on a consumer reads these partitions: it was assigned them, has subscribed, or sought another place."""
+    """A consumer begins to read these partitions: it was assigned them, or sought another place. It reads others as before."""
 
     process: str
     places: tuple[TopicPartition, ...]

@@ -37,8 +37,9 @@ class _Polls:
         """What members of a group have got."""
 
     def assigned(self, event: Assigned) -> None:
-        self._last[event.process] = {}
-        self._assigned_s[event.process] = dict.fromkeys(event.places, event.at_s)
+        for place in event.places:  # the others are read on
+            self._last[event.process].pop(place, None)
+            self._assigned_s[event.process][place] = event.at_s
 
     def polled(self, poll: Poll) -> None:
         last, fresh = self._last[poll.process], self._assigned_s[poll.process]

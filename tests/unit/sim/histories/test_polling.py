@@ -96,3 +96,11 @@ def test_an_answer_may_miss_a_commit_that_came_while_it_was_asked_for(story: Any
     story.history.commits("g", {PLACE: 2}).acknowledged()
     story.history.offsets_found("g", {PLACE: 0}, asked_s)
     assert story.found() == []
+
+
+def test_an_assignment_of_other_partitions_changes_nothing(story: Any) -> None:
+    three_stored(story)
+    story.read((0, "v0"), (1, "v1"))
+    story.history.assigned("c", [TopicPartition("t", 1)])
+    story.read((1, "v1"), (2, "v2"))
+    assert story.found() == ["poll goes back"]
