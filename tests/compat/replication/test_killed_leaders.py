@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.support.peers.leaders import await_in_sync, leaders, make_replicated
 from tests.support.peers.load import QUICK
+from tests.support.recorded.replicas import await_equal_replicas
 from tests.support.recorded.run import Recorded
 from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.java_programs import JavaPrograms
@@ -14,11 +15,6 @@ from ottla import Admin
 
 ASSIGNMENT = {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}
 TOPIC = "replicated"
-
-
-def log_bytes(folder: Path, topic: str, partition: int) -> bytes:
-    """The batches of a partition in a node's folder."""
-    return b"".join(each.read_bytes() for each in sorted((folder / f"{topic}-{partition}").glob("*.log")))
 
 
 def kill_leaders(folder: Path, rounds: int, java: JavaPrograms | None = None) -> None:
@@ -44,9 +40,7 @@ def kill_leaders(folder: Path, rounds: int, java: JavaPrograms | None = None) ->
             cluster.kill(node)
         cluster.start(*NODES)
         await_in_sync(admin, TOPIC)
-        for partition in ASSIGNMENT:
-            held = [log_bytes(folder / f"node-{node}", TOPIC, partition) for node in NODES]
-            assert held[0] == held[1] == held[2], f"the replicas of {TOPIC}-{partition} differ"
+        await_equal_replicas([folder / f"node-{node}" for node in NODES], TOPIC, len(ASSIGNMENT))
 
 
 def test_killed_leaders_lose_nothing(tmp_path: Path) -> None:
