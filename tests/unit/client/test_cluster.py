@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from socket import gaierror
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.connections import ConnectionPool
 from ottla.client.world import ClientWorld
 from ottla.client_core.coordinators import CoordinatorKind
+from ottla.client_core.machine import ANY_NODE
 from ottla.client_core.metadata import Metadata
 from ottla.env.real.clock import RealClock
 from ottla.env.real.threads import RealThreads
@@ -105,6 +107,16 @@ def test_a_lost_connection_is_followed_by_another_attempt() -> None:
     replies: list[object] = [HANG_UP, HANG_UP, HeartbeatResponse(throttle_time_ms=7)]
     answer = ask_cluster(lambda cluster: cluster.ask_any(HeartbeatRequest()), {HeartbeatRequest: lambda *_: replies.pop(0)})
     assert answer.throttle_time_ms == 7
+
+
+def test_request_without_an_answer_is_followed_by_another_attempt() -> None:
+    """A node that hangs costs request.timeout.ms, not the whole call."""
+    replies: list[object] = [None, HeartbeatResponse(throttle_time_ms=7)]
+
+    async def script(cluster: Cluster) -> Any:
+        return await cluster.retrying(partial(cluster.once, ANY_NODE, HeartbeatRequest(), timeout_ms=50))
+
+    assert ask_cluster(script, {HeartbeatRequest: lambda *_: replies.pop(0)}, timeout_ms=60_000).throttle_time_ms == 7
 
 
 def test_attempts_end_with_the_deadline() -> None:
