@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ottla.broker.background import watched
 from ottla.broker.partitions.assignments import DirectoryAssignments
 from ottla.config.values import LONG_MAX
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed, OttlaError
@@ -149,7 +150,7 @@ class Moves:
     # Moving
 
     def _run(self, move: Relocation) -> None:
-        task = asyncio.get_running_loop().create_task(self._move(move))
+        task = watched(f"moving {move.partition} to {move.target.path}", self._move(move))
         self._tasks[move.partition] = task
         task.add_done_callback(lambda _: self._tasks.pop(move.partition, None))
 

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from ottla.broker.background import lasting
 from ottla.metadata.image.topics import NO_LEADER
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from ottla.env import Network
     from ottla.ids import Uuid
     from ottla.metadata.image.delta import MetadataDelta
+
+_TICK_AGAIN_S = 5.0
+"""How soon ISRs are looked at again after an unexpected failure."""
 
 
 class Replication:
@@ -125,7 +129,7 @@ class Replication:
 
     def _tick(self) -> None:
         if self._ticking is None:
-            self._ticking = asyncio.get_running_loop().create_task(self._drop_lagging())
+            self._ticking = lasting("looking for replicas that lag", self._drop_lagging, _TICK_AGAIN_S)
 
     async def _drop_lagging(self) -> None:
         while True:
