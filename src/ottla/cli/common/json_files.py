@@ -16,12 +16,16 @@ def read_json(path: str, form: str, parse: Callable[[Any], T]) -> T:
 
     `parse` may raise `KeyError` and `TypeError` where the content has another form. The version, if there is one, must be 1.
     """
+    return parse_json(read_text(path), path, form, parse)
+
+
+def read_text(path: str) -> str:
+    """The text in a file (`-`: standard input)."""
     try:
         with click.open_file(path, encoding="utf-8") as file:
-            text = file.read()
+            return str(file.read())
     except (OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    return parse_json(text, path, form, parse)
 
 
 def parse_json(text: str, where: str, form: str, parse: Callable[[Any], T]) -> T:
