@@ -25,6 +25,7 @@ from ottla.wire.messages import (
     delete_groups,
     delete_records,
     delete_topics,
+    elect_leaders,
     fetch,
     list_groups,
     list_offsets,
@@ -74,6 +75,7 @@ CHANGING: tuple[tuple[str, ...], ...] = (
     ("groups", "delete", "NAME", "--yes"),
     ("groups", "describe", "absent-NAME"),
     ("delete-records", "NAME:0:5", "--yes"),
+    ("elect-leaders", "--topic", "NAME"),
     ("transactions", "force-terminate", "NAME", "--yes"),
     ("consume", "NAME", "--partition", "7"),
     ("no such verb NAME",),
@@ -216,6 +218,11 @@ def named_node(name: str) -> FakeNode:
         topic = delete_records.DeleteRecordsTopicResult(name=name, partitions=[partition])
         return delete_records.DeleteRecordsResponse(topics=[topic])
 
+    def elect(request: Any, version: int) -> Message:
+        refused = elect_leaders.PartitionResult(error_code=ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, error_message=name)
+        result = elect_leaders.ReplicaElectionResult(topic=name, partition_result=[refused])
+        return elect_leaders.ElectLeadersResponse(replica_election_results=[result])
+
     def cluster(request: Any, version: int) -> Message:
         broker = described.DescribeClusterBroker(broker_id=1, host=WHERE[0], port=WHERE[1], rack=name)
         return described.DescribeClusterResponse(cluster_id=name, controller_id=1, brokers=[broker])
@@ -250,6 +257,7 @@ def named_node(name: str) -> FakeNode:
         delete_topics.DeleteTopicsRequest: delete,
         delete_groups.DeleteGroupsRequest: delete_group,
         delete_records.DeleteRecordsRequest: delete_some,
+        elect_leaders.ElectLeadersRequest: elect,
         InitProducerIdRequest: lambda request, version: InitProducerIdResponse(
             error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         ),
