@@ -97,7 +97,7 @@ class Limits(NamedTuple):
 class Followed:
     """One partition that is fetched from the leader."""
 
-    __slots__ = ("failures", "leader_epoch", "name", "place", "sent")
+    __slots__ = ("failures", "leader_epoch", "leader_watermark", "name", "place", "sent")
 
     def __init__(self, name: TopicPartition, leader_epoch: int, place: Place) -> None:
         self.name = name
@@ -106,6 +106,13 @@ class Followed:
         self.sent: tuple[int, Place] | None = None
         """The leader epoch and place that the leader was last asked for; None if it was not asked since it was added."""
         self.failures = 0
+        self.leader_watermark = -1
+        """The high watermark in the leader's last answer; -1 before the first."""
+
+    @property
+    def lag(self) -> int | None:
+        """How many records this log lacks of what the leader has committed; None if it is not known yet."""
+        return None if self.leader_watermark < 0 else max(0, self.leader_watermark - self.place.offset)
 
 
 class FetchMachine:
@@ -134,6 +141,11 @@ class FetchMachine:
     @property
     def keys(self) -> Iterable[Key]:
         return self._followed.keys()
+
+    @property
+    def lag_max(self) -> int:
+        """The largest lag of a followed partition, of those whose lag is known."""
+        return max((followed.lag or 0 for followed in self._followed.values()), default=0)
 
     # -- what to follow
 
@@ -249,6 +261,7 @@ class FetchMachine:
         diverging = data.diverging_epoch
         if diverging is not None and diverging.end_offset >= 0:
             return Truncate(key, followed.name, followed.leader_epoch, diverging.epoch, diverging.end_offset)
+        followed.leader_watermark = data.high_watermark
         return Append(key, followed.name, followed.leader_epoch, data)
 
     def _activate(self, key: Key) -> None:

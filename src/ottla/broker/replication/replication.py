@@ -29,6 +29,18 @@ _TICK_AGAIN_S = 5.0
 """How soon ISRs are looked at again after an unexpected failure."""
 
 
+class IsrCounters:
+    """The changes of ISRs since the node started, for the metrics page."""
+
+    __slots__ = ("expands", "failures", "shrinks")
+
+    def __init__(self) -> None:
+        self.expands = 0
+        self.shrinks = 0
+        self.failures = 0
+        """Changes that the controller was asked for and has not made."""
+
+
 class Replication:
     """The replication of the partitions of one broker, between `start` and `stop`."""
 
@@ -48,6 +60,7 @@ class Replication:
         self._broker_epoch = broker_epoch
         self._door = door
         self._isr_changes: IsrChanges | None = None
+        self.isr_counters = IsrCounters()
         self._fetchers: dict[int, ReplicaFetcher] = {}
         self._leaders: dict[Uuid, dict[int, int]] = {}
         """Topic → partition → the leader that it is fetched from."""
@@ -118,13 +131,17 @@ class Replication:
             )
         return fetcher
 
+    def lags(self) -> dict[int, int]:
+        """Leader → the most records of one partition that this broker lacks of what the leader has committed."""
+        return {leader: fetcher.machine.lag_max for leader, fetcher in self._fetchers.items()}
+
     # -- who is in sync
 
     def _change_isr(self, partition: Partition) -> None:
         if self._isr_changes is None:
             from ottla.broker.replication.isr_changes import IsrChanges  # late: a single node has none
 
-            self._isr_changes = IsrChanges(partition.node_id, self._door, self._broker_epoch)
+            self._isr_changes = IsrChanges(partition.node_id, self._door, self._broker_epoch, self.isr_counters)
         self._isr_changes.ask(partition)
 
     def _tick(self) -> None:

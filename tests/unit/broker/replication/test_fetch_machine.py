@@ -73,6 +73,20 @@ def test_later_requests_name_only_what_changed() -> None:
     assert asked(next_request(machine)) == {}, "an idle session's request names nothing"
 
 
+def test_lag_is_what_the_log_lacks_of_the_leaders_high_watermark() -> None:
+    machine = machine_of(0, 1)
+    assert machine.lag_max == 0, "nothing is known yet"
+    next_request(machine)
+    actions = machine.answered(
+        reply(PartitionData(partition_index=0, high_watermark=9), PartitionData(partition_index=1, high_watermark=5)), 0.0, 1.0
+    )
+    assert machine.lag_max == 4
+    machine.done(actions[0].key, 3, Place(8, 3, 0))
+    assert machine.lag_max == 1
+    machine.unfollow((TOPIC, 0))
+    assert machine.lag_max == 0
+
+
 def test_partition_with_an_action_under_way_is_in_no_request() -> None:
     machine = machine_of(0, 1)
     next_request(machine)
