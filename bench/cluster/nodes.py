@@ -8,7 +8,7 @@ from types import TracebackType
 
 from bench.side_by_side.errors import LoadFailed
 from bench.side_by_side.figures import APACHE
-from bench.side_by_side.processes import memory_mb
+from bench.side_by_side.processes import cpu_seconds, memory_mb
 from tests.support.servers.apache_kafka import CLUSTER_ID, ApacheKafka
 from tests.support.servers.kafka_server import LOG_LEVELS, SERVER_JVM_FLAGS, free_ports, properties_text
 from tests.support.servers.ottla_server import OTTLA as OTTLA_COMMAND
@@ -21,6 +21,8 @@ SETTINGS: dict[str, object] = {
     "broker.session.timeout.ms": 3000,
     "broker.heartbeat.interval.ms": 300,
     "group.initial.rebalance.delay.ms": 0,
+    # So that no row leaves files to the next.
+    "log.segment.delete.delay.ms": 0,
 }
 
 
@@ -98,6 +100,14 @@ class ThreeNodes:
     def memory_mb(self) -> float:
         """Resident memory of all nodes."""
         return sum(memory_mb(process.pid) for process in self._processes.values())
+
+    def cpu_seconds(self) -> float:
+        """CPU time of all nodes and their helpers so far."""
+        return sum(cpu_seconds(process.pid) for process in self._processes.values())
+
+    def has_files_of(self, topic: str) -> bool:
+        """Whether a node still has a folder of a partition of `topic`, also one renamed `NAME-N.ID-delete`."""
+        return any(self._folder.glob(f"node-*/data/{topic}-[0-9]*"))
 
     def __enter__(self) -> "ThreeNodes":
         return self
