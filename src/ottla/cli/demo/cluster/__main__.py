@@ -15,7 +15,7 @@ QUICK = "--quick"
 def main() -> None:
     try:
         with tempfile.TemporaryDirectory(prefix="ottla-demo-") as folder:
-            Story(Path(folder), records=200 if QUICK in sys.argv[1:] else 2_000).run()
+            Story(Path(folder), records=200 if QUICK in sys.argv[1:] else 1_500).run()
     except OttlaError as error:
         sys.exit(f"demo: {error}")
     except KeyboardInterrupt:
