@@ -29,6 +29,7 @@ from ottla.wire.messages import (
     fetch,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     list_transactions,
 )
 from ottla.wire.messages import describe_cluster as described
@@ -52,6 +53,7 @@ READING: tuple[tuple[str, ...], ...] = (
     ("cluster", "describe"),
     ("brokers", "describe"),
     ("quorum", "describe"),
+    ("reassign", "list"),
     ("groups", "list"),
     ("groups", "list", "--state", "--type", "--protocol"),
     ("groups", "describe", "--all-groups"),
@@ -234,6 +236,11 @@ def named_node(name: str) -> FakeNode:
         where = quorum.Node(node_id=1, listeners=[quorum.Listener(name=name, host=name, port=9093)])
         return quorum.DescribeQuorumResponse(topics=[topic], nodes=[where])
 
+    def reassignments(request: Any, version: int) -> Message:
+        moving = list_partition_reassignments.OngoingPartitionReassignment(replicas=[1, 2], adding_replicas=[2])
+        topic = list_partition_reassignments.OngoingTopicReassignment(name=name, partitions=[moving])
+        return list_partition_reassignments.ListPartitionReassignmentsResponse(topics=[topic])
+
     from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
     from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -258,6 +265,7 @@ def named_node(name: str) -> FakeNode:
         delete_groups.DeleteGroupsRequest: delete_group,
         delete_records.DeleteRecordsRequest: delete_some,
         elect_leaders.ElectLeadersRequest: elect,
+        list_partition_reassignments.ListPartitionReassignmentsRequest: reassignments,
         InitProducerIdRequest: lambda request, version: InitProducerIdResponse(
             error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         ),
