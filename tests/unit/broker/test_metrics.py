@@ -17,6 +17,7 @@ from ottla.broker.loop_health import LoopHealth, WorkHolds
 from ottla.broker.metrics import NodeMetrics
 from ottla.broker.net.counters import Counters
 from ottla.broker.partitions.partition import Partition
+from ottla.broker.replication.quota import ReplicationQuota
 from ottla.broker.replication.replication import IsrCounters
 from ottla.env import ProcessUsage
 from ottla.log.directories.log_directories import LogDirectories
@@ -48,8 +49,14 @@ def text_of(
         directories=node.storage.directories,
         metadata=services.metadata,
         controller=SimpleNamespace(is_active=True),
+        lane=SimpleNamespace(now_s=lambda: 5.0),
         elections=ElectionCounter(),
-        replication=SimpleNamespace(isr_counters=IsrCounters(), lags=lambda: {2: 7}),
+        replication=SimpleNamespace(
+            isr_counters=IsrCounters(),
+            lags=lambda: {2: 7},
+            leader_quota=ReplicationQuota(11, 1),
+            follower_quota=ReplicationQuota(11, 1),
+        ),
         fetch_sessions=[1, 2],
         moves=[],
         world=SimpleNamespace(clock=node.storage.clock, usage=usage),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ottla.broker.background import lasting
+from ottla.broker.replication.quota import ReplicationQuota
 from ottla.metadata.image.topics import NO_LEADER
 
 if TYPE_CHECKING:
@@ -61,6 +62,12 @@ class Replication:
         self._door = door
         self._isr_changes: IsrChanges | None = None
         self.isr_counters = IsrCounters()
+        config = settings.current
+        windows = (config.replication_quota_window_num, config.replication_quota_window_size_seconds)
+        self.leader_quota = ReplicationQuota(*windows)
+        """The bytes sent to throttled replicas."""
+        self.follower_quota = ReplicationQuota(*windows)
+        """The bytes fetched for throttled replicas of this broker."""
         self._fetchers: dict[int, ReplicaFetcher] = {}
         self._leaders: dict[Uuid, dict[int, int]] = {}
         """Topic → partition → the leader that it is fetched from."""
@@ -127,7 +134,7 @@ class Replication:
             from ottla.broker.replication.fetcher import ReplicaFetcher  # late: a single node has none
 
             fetcher = self._fetchers[leader] = ReplicaFetcher(
-                leader, self._partitions, self._metadata, self._settings, self._network, self._broker_epoch
+                leader, self._partitions, self._metadata, self._settings, self._network, self._broker_epoch, self.follower_quota
             )
         return fetcher
 

@@ -19,6 +19,7 @@ def write_replication(text: MetricsText, broker: Services) -> None:
     _write_partitions(text, broker)
     _write_isr_changes(text, broker)
     _write_lags(text, broker)
+    _write_throttled(text, broker)
 
 
 def _write_partitions(text: MetricsText, broker: Services) -> None:
@@ -74,3 +75,17 @@ def _write_lags(text: MetricsText, broker: Services) -> None:
     text.family("ottla_replica_fetcher_lag_max", "gauge", "The same for the partitions of one leader.")
     for leader, lag in sorted(lags.items()):
         text.sample(lag, [("leader", leader)])
+
+
+def _write_throttled(text: MetricsText, broker: Services) -> None:
+    now_s, replication = broker.lane.now_s(), broker.replication
+    text.gauge(
+        "kafka_server_leaderreplication_byte_rate",
+        "Bytes per second sent to throttled replicas.",
+        replication.leader_quota.rate(now_s),
+    )
+    text.gauge(
+        "kafka_server_followerreplication_byte_rate",
+        "Bytes per second fetched for throttled replicas.",
+        replication.follower_quota.rate(now_s),
+    )

@@ -6,6 +6,7 @@ from typing import Any
 from tests.support.nodes.images import image_of, partition
 
 from ottla.broker.metadata_cache import MetadataCache
+from ottla.broker.replication.quota import ReplicationQuota
 from ottla.broker.replication.replication import IsrCounters
 from ottla.broker.replication.replication_metrics import write_replication
 from ottla.metrics_text import MetricsText
@@ -25,8 +26,13 @@ def samples(partitions: list[Any], counters: IsrCounters, lags: dict[int, int]) 
     cache = MetadataCache()
     moving = partition(1, 2, 3)._replace(adding_replicas=(3,))
     cache.image = image_of([], {"t": [partition(1, 2, 3), partition(1, 2, 3), moving, moving]})
+    quotas = {name: ReplicationQuota(11, 1) for name in ("leader_quota", "follower_quota")}
+    quotas["leader_quota"].record(3000, 5.0)
     broker: Any = SimpleNamespace(
-        partitions=Held(partitions), metadata=cache, replication=SimpleNamespace(isr_counters=counters, lags=lambda: lags)
+        partitions=Held(partitions),
+        metadata=cache,
+        replication=SimpleNamespace(isr_counters=counters, lags=lambda: lags, **quotas),
+        lane=SimpleNamespace(now_s=lambda: 8.0),
     )
     text = MetricsText()
     write_replication(text, broker)
@@ -59,3 +65,9 @@ def test_changes_of_isrs_and_lags_of_each_leader() -> None:
         "4",
     )
     assert samples([], counters, {})['kafka_server_replicafetchermanager_maxlag{clientId="Replica"}'] == "0"
+
+
+def test_rates_of_throttled_replicas() -> None:
+    found = samples([], IsrCounters(), {})
+    assert found["kafka_server_leaderreplication_byte_rate"] == "1000.0"
+    assert found["kafka_server_followerreplication_byte_rate"] == "0.0"
