@@ -12,14 +12,15 @@ from tests.support.servers.kafka_server import HANG_S
 from tests.support.servers.mixed_cluster import MixedCluster, Part
 
 from ottla import Admin, Consumer, Producer
-from ottla.ids import TopicPartition
-from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.ids import TopicPartition, Uuid
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 CONTROLLER, OTTLA, APACHE = 1, 2, 3
 RACKS = {OTTLA: "rack-ottla", APACHE: "rack-apache"}
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+RECORDS = 100
 PARTITIONS = {0: [OTTLA, APACHE], 1: [APACHE, OTTLA]}
 
 
@@ -50,11 +51,15 @@ def test_paused_followers_leave_the_isr_and_return(controller: str, apache_kafka
                 with Admin(f"127.0.0.1:{cluster.broker_ports[leader]}", **QUICK) as left:
                     cluster.pause(follower)
                     send_to(cluster, leader, partition, 50)
-                    await_true(lambda: in_sync(left, "t")[partition] == {leader}, f"node {follower} to leave")
+                    await_alone(left, partition, leader)
                     cluster.resume(follower)
                     await_in_sync(left, "t")
                 send(cluster, partition, 50)
                 assert cluster.await_equal("t", partition, OTTLA, APACHE)
+
+
+def await_alone(admin: Admin, partition: int, leader: int) -> None:
+    await_true(lambda: in_sync(admin, "t")[partition] == {leader}, f"node {leader} to be alone in the ISR")
 
 
 def send_to(cluster: MixedCluster, leader: int, partition: int, count: int) -> None:
@@ -65,15 +70,36 @@ def send_to(cluster: MixedCluster, leader: int, partition: int, count: int) -> N
             delivery.result(HANG_S)
 
 
-def preferred(cluster: MixedCluster, admin: Admin, leader: int, partition: int, rack: str) -> int:
-    """The replica that the leader sends a consumer of a rack to; -1 if none."""
-    topic_id = admin.describe_topics(["t"])["t"].topic_id
+def fetched(cluster: MixedCluster, node: int, topic_id: Uuid, partition: int, rack: str) -> PartitionData:
+    """What a broker answers to a consumer of a rack that reads from the beginning."""
     asked = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20)
-    request = FetchRequest(rack_id=rack, max_wait_ms=0, topics=[FetchTopic(topic_id=topic_id, partitions=[asked])])
-    request.max_bytes = 1 << 20
-    with RawClient(cluster.broker_ports[leader]) as client:
+    request = FetchRequest(
+        rack_id=rack, max_wait_ms=0, max_bytes=1 << 20, topics=[FetchTopic(topic_id=topic_id, partitions=[asked])]
+    )
+    with RawClient(cluster.broker_ports[node]) as client:
         (topic,) = client.request(request, 16).responses
-    return int(topic.partitions[0].preferred_read_replica)
+    found: PartitionData = topic.partitions[0]
+    return found
+
+
+def check_reads(cluster: MixedCluster, topic_id: Uuid, partition: int, leader: int, follower: int) -> None:
+    """Consumers in the follower's rack are sent there, and get all records."""
+    rack = RACKS[follower]
+    await_true(
+        lambda: fetched(cluster, leader, topic_id, partition, rack).preferred_read_replica == follower,
+        f"node {leader} to send consumers to node {follower}",
+    )
+    assert fetched(cluster, leader, topic_id, partition, RACKS[leader]).preferred_read_replica == -1
+    await_true(
+        lambda: fetched(cluster, follower, topic_id, partition, rack).high_watermark == RECORDS,
+        f"node {follower} to have the high watermark",
+    )
+    assert b"%d" % (RECORDS - 1) in bytes(fetched(cluster, follower, topic_id, partition, rack).records or b"")
+    values: list[bytes | None] = []
+    with Consumer(cluster.bootstrap, client_rack=rack, auto_offset_reset="earliest", **QUICK) as consumer:
+        consumer.assign([TopicPartition("t", partition)])
+        await_true(lambda: values.extend(each.value for each in consumer.poll(0.2)) or len(values) >= RECORDS, "all records")
+    assert values == [b"%d" % number for number in range(RECORDS)]
 
 
 def test_consumers_read_from_the_replica_of_their_rack(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
@@ -82,18 +108,7 @@ def test_consumers_read_from_the_replica_of_their_rack(apache_kafka: ApacheKafka
         cluster.start(OTTLA, APACHE)
         with Admin(cluster.bootstrap, **QUICK) as admin:
             make_replicated(admin, "t", PARTITIONS)
+            topic_id = admin.describe_topics(["t"])["t"].id
             for partition, (leader, follower) in PARTITIONS.items():
-                send(cluster, partition, 100)
-                await_true(
-                    lambda: preferred(cluster, admin, leader, partition, RACKS[follower]) == follower,
-                    f"node {leader} to send consumers to node {follower}",
-                )
-                assert preferred(cluster, admin, leader, partition, RACKS[leader]) == -1
-                settings = {"client_rack": RACKS[follower], "auto_offset_reset": "earliest", **QUICK}
-                with Consumer(cluster.bootstrap, **settings) as consumer:
-                    consumer.assign([TopicPartition("t", partition)])
-                    values: list[bytes | None] = []
-                    await_true(
-                        lambda: values.extend(each.value for each in consumer.poll(0.2)) or len(values) >= 100, "all records"
-                    )
-                assert values == [b"%d" % number for number in range(100)]
+                send(cluster, partition, RECORDS)
+                check_reads(cluster, topic_id, partition, leader, follower)
