@@ -1,6 +1,7 @@
 """The metadata log: appended changes are read back, and synced records survive crashes."""
 
 import asyncio
+from functools import partial
 
 import pytest
 from tests.support.nodes.quorum_node import DIRECTORY, FOLDER, QuorumNode, setting
@@ -173,9 +174,12 @@ def test_log_that_ends_before_its_snapshot_starts_again_there() -> None:
 
 def test_follower_at_the_new_start_goes_on_while_old_snapshots_are_deleted() -> None:
     async def run() -> None:
-        log = await opened(QuorumNode())
+        node = QuorumNode()
+        log = await opened(node)
+        node.disk.pause = partial(asyncio.sleep, 0)  # other tasks run during every call to the disk
         append(log, "a", "b", epoch=1)
         await log.snapshots.write(SnapshotId(2, 1), 0, 0, None, [], 0)
+        log.partition_log.roll()  # a segment below the new start, which is deleted, too
         append(log, "c", "d", epoch=2)
         await log.snapshots.write(SnapshotId(4, 2), 0, 0, None, [], 0)
         log.committed(4)
