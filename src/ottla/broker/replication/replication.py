@@ -98,7 +98,7 @@ class Replication:
         for topic in delta.deleted_topics.values():
             self._drop(topic.id, self._leaders.get(topic.id, ()))
             self._leaders.pop(topic.id, None)
-        for topic_id in delta.changed_topics:
+        for topic_id in sorted(delta.changed_topics):
             held = self._partitions.by_id.get(topic_id, {})
             self._drop(topic_id, self._leaders.get(topic_id, {}).keys() - held.keys())
             self._follow(held.values())
