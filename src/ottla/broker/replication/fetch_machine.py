@@ -137,7 +137,7 @@ class FetchMachine:
         self._node_id = node_id
         self._followed: dict[Key, Followed] = {}
         self._active: dict[Key, None] = {}
-        """Partitions to fetch: those without an action under way and without a pause. A dict: requests name them in its order."""
+        """Partitions to fetch: without an action under way and without a pause. A dict: requests name them in its order."""
         self._paused: dict[Key, float] = {}
         """Partition → when it may be fetched again."""
         self._throttled: set[Key] = set()
@@ -196,7 +196,7 @@ class FetchMachine:
         held.sort(key=lambda key: self._followed[key].turn)
         count = -(-throttle.allowance_bytes // throttle.portion_bytes)
         for key in held[count:]:
-            self._active.discard(key)
+            self._active.pop(key, None)
             self._changed[key] = None
             self._paused[key] = throttle.until_s
         self.end_throttle(held[:count])
