@@ -27,6 +27,7 @@ from tests.support.servers.kafka_server import SERVER_JVM_FLAGS
 from tests.support.servers.ottla_server import OTTLA as OTTLA_COMMAND
 
 from ottla import Admin, NewTopic
+from ottla.errors import TopicExistsError
 
 CREATION, FAILOVER, START, IDLE = "many:creation", "many:failover", "many:start", "many:idle"
 TWO_NODES = "two-nodes"
@@ -61,7 +62,10 @@ def many_partitions(label: str, kafka: ApacheKafka, count: int, failovers: int, 
         began_s, began_cpu_s = time.perf_counter(), nodes.cpu_seconds()
         with Admin(nodes.bootstrap, **PATIENCE) as admin:
             for number in range(count // PER_TOPIC):
-                admin.create_topics({f"many-{number}": PER_TOPIC}).raise_first()
+                try:
+                    admin.create_topics({f"many-{number}": PER_TOPIC}).raise_first()
+                except TopicExistsError:
+                    progress.say(f"{label}: the controller changed while topic {number} was created")
         wait_for_leaders(nodes, count)
         took_s = time.perf_counter() - began_s
         cpu_s = nodes.cpu_seconds() - began_cpu_s
@@ -156,7 +160,7 @@ def _load(label: str, servers: str) -> Load:
             if len(leaders) == COUNT and None not in leaders.values():
                 break
             time.sleep(0.05)
-        addresses = {node.id: f"{node.host}:{node.port}" for node in admin.describe_cluster().nodes}
+        addresses = {node.id: f"{node.host}:{node.port}" for node in admin.describe_cluster().nodes.values()}
     records = frames.batch(RECORDS_PER_BATCH, VALUE_BYTES)
     callers = []
     for partition, leader in leaders.items():

@@ -220,13 +220,17 @@ class Replica:
             self.connections.ended(node_id, correlation, succeeded, now_ms)
         return self._finish(now_ms)
 
-    def failed(self, node_id: int, correlation: int, now_ms: int, is_refused: bool = False) -> list[Effect]:
-        """A request that was sent will not be answered. `is_refused`: no process listens at the node's address."""
+    def failed(
+        self, node_id: int, correlation: int, now_ms: int, is_refused: bool = False, is_lost: bool = False
+    ) -> list[Effect]:
+        """A request will not be answered. `is_refused`: no process listens at the node's address; `is_lost`: the connection
+        has ended. Neither: the node was silent.
+        """
         if self.connections.under_way(node_id, correlation) is not None:
             role = self.role
             is_of_leader = isinstance(role, Follower) and role.has_fetched and node_id == role.leader_id
             # A lost connection may be broken alone: ask again at once, once. A new one shows whether the leader is there.
-            is_first = is_of_leader and not is_refused and self.lost_leader_epoch != self.epoch
+            is_first = is_of_leader and is_lost and self.lost_leader_epoch != self.epoch
             if is_first:
                 self.lost_leader_epoch = self.epoch
             self.connections.ended(node_id, correlation, is_first, now_ms)

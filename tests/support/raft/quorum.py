@@ -323,12 +323,12 @@ class SimQuorum:
                 event = lambda each: each.received(send.destination.id, send.correlation, response, self.now)  # noqa: E731
                 self.at(self._delay(), lambda: ended(event))
 
-        def failed(is_refused: bool = False) -> None:
-            ended(lambda each: each.failed(send.destination.id, send.correlation, self.now, is_refused))
+        def failed(is_refused: bool = False, is_lost: bool = False) -> None:
+            ended(lambda each: each.failed(send.destination.id, send.correlation, self.now, is_refused, is_lost))
 
         def connection_closed() -> None:
             if (target.key.id, node.key.id) not in self.cuts:
-                failed()
+                failed(is_lost=True)
 
         def arrives() -> None:
             if target.replica is None:

@@ -61,7 +61,7 @@ def follower_of_3(node_id: int = 1) -> tuple[Replica, int]:
 
 def test_follower_asks_its_leader_again_at_once_when_the_connection_is_lost_and_stands_when_its_port_refuses() -> None:
     replica, correlation = follower_of_3()
-    (again,) = sent_in(replica.failed(3, correlation, 1100))
+    (again,) = sent_in(replica.failed(3, correlation, 1100, is_lost=True))
     assert (again.destination.id, type(replica.role)) == (3, Follower), "one lost connection proves nothing"
     asked = sent_in(replica.failed(3, again.correlation, 1101, is_refused=True))
     assert isinstance(replica.role, Prospective)
@@ -70,8 +70,14 @@ def test_follower_asks_its_leader_again_at_once_when_the_connection_is_lost_and_
 
 def test_follower_whose_leader_fails_twice_backs_off() -> None:
     replica, correlation = follower_of_3()
-    (again,) = sent_in(replica.failed(3, correlation, 1100))
-    (send,) = sent_in(replica.failed(3, again.correlation, 1101))
+    (again,) = sent_in(replica.failed(3, correlation, 1100, is_lost=True))
+    (send,) = sent_in(replica.failed(3, again.correlation, 1101, is_lost=True))
+    assert send.destination.host == "h9"
+
+
+def test_follower_whose_leader_is_silent_asks_others_first() -> None:
+    replica, correlation = follower_of_3()
+    (send,) = sent_in(replica.failed(3, correlation, 1100))
     assert send.destination.host == "h9"
 
 

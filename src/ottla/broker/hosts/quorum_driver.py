@@ -231,7 +231,7 @@ class QuorumDriver:
     # -- requests to other replicas
 
     async def _request(self, send: fx.Send) -> None:
-        from ottla.link import ConnectFailed, NoCommonVersion  # late: a quorum of one sends nothing
+        from ottla.link import ConnectFailed, LinkEnded, NoCommonVersion  # late: a quorum of one sends nothing
 
         destination, correlation = send.destination, send.correlation
         try:
@@ -243,7 +243,8 @@ class QuorumDriver:
             logger.debug("node %d at %s:%d: %s", *destination, failure)
             self._peers.failed(destination, failure)
             is_refused = isinstance(failure, ConnectFailed) and failure.is_refused
-            self.submit(lambda now_ms: self.replica.failed(destination.id, correlation, now_ms, is_refused))
+            is_lost = isinstance(failure, LinkEnded)
+            self.submit(lambda now_ms: self.replica.failed(destination.id, correlation, now_ms, is_refused, is_lost))
         else:
             _log_refusal(response)
             self._peers.answered(destination, response)
