@@ -90,7 +90,7 @@ bench-clients: $(STAMP)  ## the Python clients beside three others, about 5 minu
 bench-spark: $(STAMP)  ## the Spark source and sink beside Spark's own Kafka connector, about 8 minutes
 	@$(BIN)/python -m bench.spark $(if $(QUICK),--quick) $(ARGS)
 
-bench-cluster: $(STAMP)  ## three nodes beside three of Apache Kafka: start, controller failover, memory; about 6 minutes
+bench-cluster: $(STAMP)  ## three nodes beside three of Apache Kafka: replicated produce, failover, idle partitions; about 25 minutes
 	@$(BIN)/python -m bench.cluster $(if $(QUICK),--quick) $(ARGS)
 
 generate: $(STAMP)  ## generate message classes and docs from their tables

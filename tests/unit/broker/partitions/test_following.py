@@ -7,6 +7,7 @@ import pytest
 from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, only_answer, virtual, waiting
 
+from ottla.broker.request import Pending, future_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import DIRECTORY_UNASSIGNED, TopicPartition, Uuid
@@ -202,9 +203,12 @@ def test_a_replica_that_moved_away_is_deleted_here() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         await held.make_topic("t", replicas=(1, 2))
+        parked = held.produce("t", 0, make_batch(b"a"), timeout_ms=60_000)
+        assert isinstance(parked, Pending), "it waits for node 2"
         await held.change("t", 0, replicas=[2], isr=[2], leader=2, directories=[DIRECTORY_UNASSIGNED])
         assert folders(held) == ["t-0-delete"]
         assert code_for(held, "t") == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert only_answer(await future_of(parked)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     virtual(scenario())
 
