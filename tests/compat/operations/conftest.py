@@ -20,7 +20,12 @@ _numbers = count(1)
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    config = {"auto.leader.rebalance.enable": "false", "offsets.topic.num.partitions": 4, "group.initial.rebalance.delay.ms": 0}
+    config = {
+        "auto.leader.rebalance.enable": "false",
+        "offsets.topic.num.partitions": 4,
+        # Long, so that the controller stays where it is on a busy machine: a test cuts two other nodes from each other.
+        "controller.quorum.fetch.timeout.ms": 20_000,
+    }
     with Cluster(config, nodes=4) as running:
         yield running
 

@@ -153,6 +153,12 @@ def test_move_is_listed_and_cancelled(
         assert cancelled.lines[0] == f"Successfully cancelled partition reassignment for: {topic}-0"
         await_true(lambda: set(replicas(admin, topic)[0]) == {leader, other}, "the old replicas")
         assert not none_set(throttles(admin, topic)), "--preserve-throttles"
+        flags = ("--reassignment-json-file", plan)
+        assert kafka("reassign", "--execute", *flags).rc == 0
+        theirs = kafka("reassign", "--cancel", *flags, "--preserve-throttles")
+        assert theirs.rc == 0, theirs.out
+        assert theirs.lines[0] == cancelled.lines[0]
+        await_true(lambda: set(replicas(admin, topic)[0]) == {leader, other}, "the old replicas again")
     again = ottla("reassign", "cancel", plan)
     assert (again.rc, again.lines[0]) == (0, "None of the specified partition reassignments are active.")
     assert none_set(throttles(admin, topic))

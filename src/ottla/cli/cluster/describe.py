@@ -13,7 +13,7 @@ from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.client.admin.cluster_state import FeatureMetadata, describe_features
 from ottla.client.cluster import Cluster
-from ottla.client.health import ClusterState, Problem, cluster_state, problems_of
+from ottla.client.health import ClusterState, Problem, ProblemKind, cluster_state, problems_of
 from ottla.errors.texts import counted
 from ottla.metadata.features import METADATA_VERSION, metadata_version_name
 
@@ -25,6 +25,8 @@ Examples:
 """
 
 _SHOWN = 20
+OF_PARTITIONS = (ProblemKind.OFFLINE_PARTITION, ProblemKind.UNDER_REPLICATED)
+WHY = "why, and what to do about partitions: ottla topics describe --check"
 HEALTHY = "every broker is active, every partition has a leader, and every replica is in sync"
 
 
@@ -80,7 +82,8 @@ def _print_table(state: ClusterState, features: FeatureMetadata, problems: list[
         print_title("Nothing is wrong", HEALTHY)
         return
     more = [f"and {len(problems) - _SHOWN} more: --json shows all"] if len(problems) > _SHOWN else []
-    print_title("What is wrong", *(each.text for each in problems[:_SHOWN]), *more)
+    hint = [WHY] if any(each.kind in OF_PARTITIONS for each in problems) else []
+    print_title("What is wrong", *(each.text for each in problems[:_SHOWN]), *more, *hint)
 
 
 def _print_lines(state: ClusterState, features: FeatureMetadata, problems: list[Problem]) -> None:

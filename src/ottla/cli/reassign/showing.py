@@ -21,9 +21,8 @@ def show_status(status: Status, as_json: bool, plain: bool) -> None:
         say("Status of partition reassignment:")
         for partition, each in status.partitions.items():
             say(partition_line(partition, each))
-        for replica, move in status.directories.items():
-            say(directory_line(replica, move))
-        say("")
+        for line in [directory_line(*each) for each in status.directories.items()] or [""]:  # Kafka's empty line
+            say(line)
 
 
 def partition_line(partition: TopicPartition, progress: PartitionProgress) -> str:

@@ -56,7 +56,7 @@ def diagnose(name: TopicPartition, partition: PartitionDescription, around: Surr
         next_loss = "there is no leader" if in_sync == 1 else "acks=all is refused"
         return Diagnosis(AT_MIN_ISR, f"{why}; if one more goes, {next_loss}", remedy)
     if around.reassignment is not None:
-        return Diagnosis(REASSIGNING, _moving(around.reassignment), "wait, or `ottla reassign list` shows how far it is")
+        return Diagnosis(REASSIGNING, *_moving(around.reassignment, around.live_brokers))
     return Diagnosis(OK)
 
 
@@ -129,13 +129,18 @@ def _missing(missing: Sequence[int], around: Surroundings) -> tuple[str, str]:
     return "; ".join(why), "; ".join(remedies)
 
 
-def _moving(reassignment: PartitionReassignment) -> str:
+def _moving(reassignment: PartitionReassignment, live_brokers: frozenset[int]) -> tuple[str, str]:
+    """Which replicas come and go, and what to do if that cannot end."""
+    down = [broker for broker in reassignment.adding if broker not in live_brokers]
     parts = []
     if reassignment.adding:
         parts.append(f"broker {_ids(reassignment.adding, 'and')} is being added")
     if reassignment.removing:
         parts.append(f"broker {_ids(reassignment.removing, 'and')} will be removed")
-    return "; ".join(parts)
+    if down:
+        parts.append(f"broker {_ids(down, 'and')} {'is' if len(down) == 1 else 'are'} down")
+        return "; ".join(parts), f"start broker {_ids(down, 'and')}, or stop the move with `ottla reassign cancel`"
+    return "; ".join(parts), "wait; `ottla reassign list` shows what moves"
 
 
 def _are_down(brokers: Sequence[int]) -> str:

@@ -32,7 +32,10 @@ def test_a_table_on_a_terminal_names_what_is_wrong(ottla: RunOttla) -> None:
     assert said.lines[0] == f"cluster {CLUSTER_ID}"
     assert "active controller: 2 (epoch 7)" in said.lines[1]
     assert "active, controller" in said.out
-    assert said.lines[said.lines.index("What is wrong") + 1 :] == [f"  {text}" for _, text in PROBLEMS]
+    assert said.lines[said.lines.index("What is wrong") + 1 :] == [
+        *(f"  {text}" for _, text in PROBLEMS),
+        "  why, and what to do about partitions: ottla topics describe --check",
+    ]
 
 
 def test_json_has_everything(ottla: RunOttla) -> None:

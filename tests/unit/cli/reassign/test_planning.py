@@ -56,6 +56,14 @@ def test_many_small_topics_are_spread_together() -> None:
     assert moved(current, proposed) == 36
 
 
+def test_each_topic_is_spread_even_if_all_together_are() -> None:
+    current = {TopicPartition("a", index): [1] for index in range(4)} | {TopicPartition("b", index): [2] for index in range(4)}
+    proposed = propose(current, without_racks(1, 2))
+    for topic in ("a", "b"):
+        assert Counter(held[0] for each, held in proposed.items() if each.topic == topic) == {1: 2, 2: 2}
+    assert moved(current, proposed) == 4
+
+
 def test_replicas_go_to_different_racks() -> None:
     racks = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}
     current = {TopicPartition("orders", index): [1, 2, 3] for index in range(10)}
@@ -109,4 +117,7 @@ def test_every_proposal_is_valid_and_even(topics: list[dict[int, list[int]]], br
             assert len(used) == min(len(replicas), len(set(racks.values())))
     counts = [loads(proposed)[broker] for broker in brokers]
     assert has_racks or max(counts) - min(counts) <= 1
+    for topic in {each.topic for each in proposed} if not has_racks else ():
+        held = loads({each: replicas for each, replicas in proposed.items() if each.topic == topic})
+        assert max(held[broker] for broker in brokers) - min(held[broker] for broker in brokers) <= 1
     assert propose(proposed, racks) == proposed, "a proposal is not changed by the next one"

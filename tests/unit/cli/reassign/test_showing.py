@@ -54,5 +54,4 @@ def test_lines_of_a_plan_with_directories(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out.splitlines()[1:] == [
         "Reassignment of partition orders-0 is completed.",
         "Reassignment of replica orders-0-2 completed successfully.",
-        "",
     ]

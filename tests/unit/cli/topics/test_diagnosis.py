@@ -101,6 +101,9 @@ def test_reassignment_is_no_damage() -> None:
     moving = PartitionReassignment((1, 2, 3), adding=(3,), removing=(1,))
     found = diagnose(NAME, partition(isr=(1, 2)), around()._replace(reassignment=moving))
     assert (found.state, found.why) == ("reassigning", "broker 3 is being added; broker 1 will be removed")
+    stuck = diagnose(NAME, partition(isr=(1, 2)), around(frozenset({1, 2}))._replace(reassignment=moving))
+    assert stuck.why.endswith("broker 1 will be removed; broker 3 is down")
+    assert stuck.remedy == "start broker 3, or stop the move with `ottla reassign cancel`"
     down = diagnose(NAME, partition(isr=(1,)), around(frozenset({1, 3}), min_isr=1)._replace(reassignment=moving))
     assert (down.state, down.remedy) == ("at-min-isr", "start broker 2")
 
