@@ -1,0 +1,126 @@
+"""Three nodes with two log directories each: one directory fails, and replicas move between directories, under load."""
+
+from pathlib import Path
+
+from tests.support.peers.leaders import await_in_sync, in_sync, leaders, make_replicated
+from tests.support.peers.load import QUICK, Load
+from tests.support.peers.ottla_clients import Faces
+from tests.support.peers.topics import await_true
+from tests.support.servers.ottla_cluster import NODES, OttlaCluster
+
+from ottla import Admin
+from ottla.client.admin.log_dirs import Replica
+
+PARTITIONS = 6
+ASSIGNMENT = {index: [1 + index % 3, 1 + (index + 1) % 3, 1 + (index + 2) % 3] for index in range(PARTITIONS)}
+# A directory that is gone is noticed when a file is created in it: the checkpoint of high watermarks is one.
+SETTINGS = {"replica.high.watermark.checkpoint.interval.ms": 500, "auto.leader.rebalance.enable": "false"}
+TOPIC = "t"
+
+
+def partitions_in(directory: Path) -> set[int]:
+    return {int(path.name.rpartition("-")[2]) for path in directory.glob(f"{TOPIC}-*") if path.name.count("-") == 1}
+
+
+def log_bytes(cluster: OttlaCluster, node: int, partition: int) -> bytes:
+    """The records of a replica, wherever it is."""
+    (folder,) = [each for path in cluster.directories[node] if (each := path / f"{TOPIC}-{partition}").is_dir()]
+    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
+
+
+def check_equal(cluster: OttlaCluster) -> None:
+    """Stop all nodes: their replicas hold the same bytes."""
+    for node in list(cluster.nodes):
+        cluster.nodes.pop(node).kill()
+    size_bytes = 0
+    for partition in range(PARTITIONS):
+        first, *others = [log_bytes(cluster, node, partition) for node in NODES]
+        assert all(other == first for other in others), f"the replicas of partition {partition} differ"
+        size_bytes += len(first)
+    assert size_bytes > 0
+
+
+def test_failed_directory_moves_leadership_and_the_other_directory_serves_on(tmp_path: Path) -> None:
+    with OttlaCluster(tmp_path, SETTINGS, directories=2) as cluster, Admin(cluster.bootstrap, **QUICK) as admin:
+        make_replicated(admin, TOPIC, ASSIGNMENT, {"min.insync.replicas": 2})
+        node, (kept, broken) = 2, cluster.directories[2]
+        lost, left = partitions_in(broken), partitions_in(kept)
+        assert lost
+        assert left
+        assert len(lost | left) == PARTITIONS
+        led_before = {index for index, leader in leaders(admin, TOPIC).items() if leader == node}
+        with Faces("sync") as face, Load(face, cluster.bootstrap, TOPIC, PARTITIONS, producer={"acks": "all"}) as load:
+            load.await_more(100)
+            aside = broken.with_name("aside")
+            broken.rename(aside)
+            broken.write_text("not a directory")
+            await_true(
+                lambda: {index for index, isr in in_sync(admin, TOPIC).items() if node not in isr} == lost,
+                "the replicas in the failed directory to leave the ISRs, and no others",
+            )
+            await_true(lambda: None not in leaders(admin, TOPIC).values(), "all partitions to have a leader")
+            led = {index for index, leader in leaders(admin, TOPIC).items() if leader == node}
+            assert led == led_before - lost
+            load.await_more(200)
+            described = admin.describe_log_dirs([node])[node]
+            assert {Path(path): each.error is None for path, each in described.items()} == {kept: True, broken: False}
+
+            # Repaired, the node comes back with all replicas.
+            cluster.nodes.pop(node).stop()
+            broken.unlink()
+            aside.rename(broken)
+            cluster.start(node)
+            await_in_sync(admin, TOPIC)
+            load.await_more(100)
+        await_in_sync(admin, TOPIC)
+        check_equal(cluster)
+
+
+def test_node_starts_without_its_failed_directory(tmp_path: Path) -> None:
+    with OttlaCluster(tmp_path, SETTINGS, directories=2) as cluster, Admin(cluster.bootstrap, **QUICK) as admin:
+        make_replicated(admin, TOPIC, ASSIGNMENT, {"min.insync.replicas": 2})
+        node, (kept, broken) = 2, cluster.directories[2]
+        lost, left = partitions_in(broken), partitions_in(kept)
+        with Faces("sync") as face, Load(face, cluster.bootstrap, TOPIC, PARTITIONS, producer={"acks": "all"}) as load:
+            load.await_more(50)
+            cluster.kill(node)
+            aside = broken.with_name("aside")
+            broken.rename(aside)
+            broken.write_text("not a directory")
+            cluster.start(node)
+            await_true(
+                lambda: {index for index, isr in in_sync(admin, TOPIC).items() if node in isr} == left,
+                "the replicas in the good directory to be in sync again, and no others",
+            )
+            assert partitions_in(kept) == left, "nothing is created anew in the other directory"
+            load.await_more(100)
+            cluster.nodes.pop(node).stop()
+            broken.unlink()
+            aside.rename(broken)
+            cluster.start(node)
+            await_in_sync(admin, TOPIC)
+        assert partitions_in(broken) == lost
+        check_equal(cluster)
+
+
+def test_leaders_and_followers_move_between_directories_under_load(tmp_path: Path) -> None:
+    with OttlaCluster(tmp_path, SETTINGS, directories=2) as cluster, Admin(cluster.bootstrap, **QUICK) as admin:
+        make_replicated(admin, TOPIC, ASSIGNMENT, {"min.insync.replicas": 2})
+        with Faces("sync") as face, Load(face, cluster.bootstrap, TOPIC, PARTITIONS, producer={"acks": "all"}) as load:
+            load.await_more(100)
+            for target in (1, 0, 1):
+                wanted = {
+                    Replica(TOPIC, index, node): str(cluster.directories[node][target])
+                    for node in NODES
+                    for index in range(PARTITIONS)
+                }
+                admin.alter_replica_log_dirs(wanted).raise_first()
+                load.await_more(50)
+                for node in NODES:
+                    there = cluster.directories[node][target]
+                    await_true(
+                        lambda there=there: partitions_in(there) == set(range(PARTITIONS)), f"all replicas to be in {there}"
+                    )
+            load.await_more(100)
+        await_in_sync(admin, TOPIC)
+        check_equal(cluster)
