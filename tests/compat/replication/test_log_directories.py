@@ -1,15 +1,18 @@
 """Three nodes with two log directories each: one directory fails, and replicas move between directories, under load."""
 
 from pathlib import Path
+from typing import Any
 
 from tests.support.peers.leaders import await_in_sync, in_sync, leaders, make_replicated
 from tests.support.peers.load import QUICK, Load
 from tests.support.peers.ottla_clients import Faces
 from tests.support.peers.topics import await_true
+from tests.support.servers.kafka_server import HANG_S
 from tests.support.servers.ottla_cluster import NODES, OttlaCluster
 
-from ottla import Admin
+from ottla import Admin, Producer
 from ottla.client.admin.log_dirs import Replica
+from ottla.ids import TopicPartition
 
 PARTITIONS = 6
 ASSIGNMENT = {index: [1 + index % 3, 1 + (index + 1) % 3, 1 + (index + 2) % 3] for index in range(PARTITIONS)}
@@ -123,4 +126,41 @@ def test_leaders_and_followers_move_between_directories_under_load(tmp_path: Pat
                     )
             load.await_more(100)
         await_in_sync(admin, TOPIC)
+        check_equal(cluster)
+
+
+def test_nodes_are_killed_while_their_replicas_move(tmp_path: Path) -> None:
+    """Leaders change and followers truncate in the middle of moves; those of a killed node go on when it is back."""
+    with OttlaCluster(tmp_path, SETTINGS, directories=2) as cluster, Admin(cluster.bootstrap, **QUICK) as admin:
+        make_replicated(admin, TOPIC, ASSIGNMENT, {"min.insync.replicas": 2})
+        with Producer(bootstrap_servers=cluster.bootstrap, acks="all") as producer:
+            for number in range(100 * PARTITIONS):
+                producer.send(TOPIC, bytes(5000), partition=number % PARTITIONS)
+            producer.flush()
+        throttle = "replica.alter.log.dirs.io.max.bytes.per.second"
+        admin.alter_configs({("broker", ""): {throttle: 300_000}}).raise_first()
+        sent: list[Any] = []
+        with Producer(bootstrap_servers=cluster.bootstrap, acks="all", **QUICK) as producer:
+            for node in NODES:
+                wanted = {
+                    Replica(TOPIC, index, each): str(cluster.directories[each][1])
+                    for each in NODES
+                    for index in range(PARTITIONS)
+                }
+                admin.alter_replica_log_dirs(wanted).raise_first()
+                sent += [producer.send(TOPIC, b"%d" % number, partition=number % PARTITIONS) for number in range(300)]
+                cluster.kill(node)
+                sent += [producer.send(TOPIC, b"%d" % number, partition=number % PARTITIONS) for number in range(300)]
+                await_true(lambda node=node: node not in leaders(admin, TOPIC).values(), f"the leaders of node {node} to move")
+                for each in sent:
+                    each.result(HANG_S)
+                cluster.start(node)
+                await_in_sync(admin, TOPIC)
+        admin.alter_configs({("broker", ""): {throttle: None}}).raise_first()
+        for node in NODES:
+            there = cluster.directories[node][1]
+            await_true(lambda there=there: partitions_in(there) == set(range(PARTITIONS)), f"all replicas to be in {there}")
+        await_in_sync(admin, TOPIC)
+        ends = admin.list_offsets({TopicPartition(TOPIC, index): "latest" for index in range(PARTITIONS)})
+        assert sum(each.offset for each in ends.values()) == 100 * PARTITIONS + len(sent)
         check_equal(cluster)
