@@ -1,8 +1,12 @@
 """Three nodes with two log directories each: one directory fails, and replicas move between directories, under load."""
 
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.peers.leaders import await_in_sync, in_sync, leaders, make_replicated
 from tests.support.peers.load import QUICK, Load
 from tests.support.peers.ottla_clients import Faces
@@ -126,6 +130,45 @@ def test_leaders_and_followers_move_between_directories_under_load(tmp_path: Pat
                     )
             load.await_more(100)
         await_in_sync(admin, TOPIC)
+        check_equal(cluster)
+
+
+@contextmanager
+def small_disk(path: Path, size: str) -> Iterator[None]:
+    """A file system of this size at `path`, which keeps what is there."""
+    found = {each.name: each.read_bytes() for each in path.iterdir()}
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", path], capture_output=True, text=True)
+    if made.returncode != 0:
+        pytest.skip(f"no file system can be mounted here: {made.stderr.strip()}")
+    try:
+        for name, content in found.items():
+            (path / name).write_bytes(content)
+        yield
+    finally:
+        subprocess.run(["umount", "-l", path], check=True)
+
+
+def test_full_disk_fails_one_directory_and_nothing_is_lost(tmp_path: Path) -> None:
+    cluster = OttlaCluster(tmp_path, SETTINGS, directories=2)
+    node, (kept, full) = 2, cluster.directories[2]
+    with small_disk(full, "8m"), cluster, Admin(cluster.bootstrap, **QUICK) as admin:
+        make_replicated(admin, TOPIC, ASSIGNMENT, {"min.insync.replicas": 2})
+        lost = partitions_in(full)
+        with Producer(bootstrap_servers=cluster.bootstrap, acks="all", **QUICK) as producer:
+            sent = [producer.send(TOPIC, bytes(10_000), partition=number % PARTITIONS) for number in range(3000)]
+            places = [each.result(HANG_S) for each in sent]
+        assert len({(each.partition, each.offset) for each in places}) == len(sent)
+        await_true(
+            lambda: {index for index, isr in in_sync(admin, TOPIC).items() if node not in isr} == lost,
+            "the replicas on the full disk to leave the ISRs, and no others",
+        )
+        assert partitions_in(kept) | lost == set(range(PARTITIONS))
+        cluster.nodes.pop(node).stop()
+        subprocess.run(["mount", "-o", "remount,size=100m", full], check=True)
+        cluster.start(node)
+        await_in_sync(admin, TOPIC)
+        ends = admin.list_offsets({TopicPartition(TOPIC, index): "latest" for index in range(PARTITIONS)})
+        assert sum(each.offset for each in ends.values()) == len(sent)
         check_equal(cluster)
 
 
