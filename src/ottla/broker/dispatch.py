@@ -199,7 +199,9 @@ class Dispatcher:
     def _parse_and_handle(
         self, route: Route, context: RequestContext, frame: bytearray, waiting: list[Parked]
     ) -> Steps[Handled]:
-        yield Reserve(min(len(frame) * PARSED_BYTES_PER_BYTE, PARSED_BYTES_MAX), is_for_request=True)
+        is_of_follower = route.key == ApiKey.FETCH and context.connection.is_follower
+        memory_bytes = min(len(frame) * PARSED_BYTES_PER_BYTE, PARSED_BYTES_MAX)
+        yield Reserve(memory_bytes, is_for_request=True, is_of_follower=is_of_follower)
         try:
             _, request = yield OffLoop(partial(parse_request, frame), SMALL_CALL_BYTES)
         except (DecodeError, UnsupportedVersion) as fault:

@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from ottla.broker.purgatory.waiting_memory import WaitingMemory
 from ottla.broker.request import Handled, Pending
 from ottla.env import InlineWorkers, OffLoop, Reserve, Steps, Workers
 from ottla.wire.base import Message
@@ -35,7 +36,8 @@ SMALL_CALL_BYTES = 8 << 20
 """Off-loop calls with up to this much memory do not wait for larger ones."""
 
 MEMORY_BYTES = 64 << 20
-"""How much all works together may reserve for what they make; as much again for large requests, and for small ones."""
+"""How much all works together may reserve for what they make; as much again for large requests, for small ones, for fetches of
+followers, and for requests that only wait."""
 
 SMALL_REQUEST_BYTES = 4 << 20
 """Requests that take up to this much memory do not wait for larger ones."""
@@ -92,6 +94,7 @@ class SlicedWork(Pending):
         "_failure_sent",
         "_is_at_work",
         "_lane",
+        "_outer",
         "_steps",
         "_value_sent",
         "ended_with",
@@ -108,7 +111,9 @@ class SlicedWork(Pending):
         self._value_sent: Any = None
         self._failure_sent: BaseException | None = None
         self.reserved_bytes = 0
-        self.reserved_in: MemoryPool | None = None
+        self.reserved_in: MemoryPool | WaitingMemory | None = None
+        self._outer: SlicedWork | None = None
+        """The work that has returned this one as its response, if one has. It has reserved the memory of the request."""
         self.ended_with: Pending | None = None
         """What the steps have returned, if that is a response to wait for."""
         self.may_be_large = False
@@ -140,6 +145,10 @@ class SlicedWork(Pending):
                 self.ended_with = end.value
                 if not end.value.may_be_large:
                     self.give_back()  # it waits for something to happen, perhaps for long
+                elif isinstance(end.value, SlicedWork):
+                    end.value._outer = self
+                else:
+                    self._only_waits()
                 if self.may_be_large:
                     self.ended_with.deliver_to(self._finish)
             else:
@@ -147,6 +156,14 @@ class SlicedWork(Pending):
         except Exception as failure:
             self._end_work()
             self.fail(failure)
+
+    def _only_waits(self) -> None:
+        """All is done but for what the request waits for."""
+        holder = self
+        while holder._outer is not None:
+            holder = holder._outer
+        if self._lane.is_for_requests(holder.reserved_in):
+            self._lane.waiting.add(holder)
 
     def _end_work(self) -> None:
         self._is_at_work = False
@@ -173,6 +190,10 @@ class SlicedWork(Pending):
     def answer_now(self) -> None:
         if self.ended_with is not None:
             self.ended_with.answer_now()
+
+    def give_up(self) -> None:
+        if self.ended_with is not None:
+            self.ended_with.give_up()
 
     def abandon(self) -> None:
         super().abandon()
@@ -207,6 +228,9 @@ class Lane:
         self._made = MemoryPool(MEMORY_BYTES)
         self._small_requests = MemoryPool(MEMORY_BYTES)
         self._large_requests = MemoryPool(MEMORY_BYTES)
+        self._followers = MemoryPool(MEMORY_BYTES)
+        self.waiting = WaitingMemory(MEMORY_BYTES)
+        """The memory of requests that only wait."""
 
     def start(self, context: RequestContext, steps: Steps[Handled]) -> Handled:
         """Run the first slice: returns the response if that was all, else a `Pending` whose rest waits in the lane."""
@@ -246,15 +270,17 @@ class Lane:
         """Whether the memory is there now; else `work` is resumed when it is."""
         if not wanted.is_for_request:
             return self._made.reserve(owner, work, wanted.memory_bytes)
+        if wanted.is_of_follower:
+            return self._followers.reserve(owner, work, wanted.memory_bytes)
         is_small = wanted.memory_bytes <= SMALL_REQUEST_BYTES
         return (self._small_requests if is_small else self._large_requests).reserve(owner, work, wanted.memory_bytes)
 
     def pass_over_abandoned(self) -> None:
         """A work that may have waited for memory has gone: those behind it need not wait for it."""
-        for pool in (self._made, self._small_requests, self._large_requests):
+        for pool in (self._made, self._small_requests, self._large_requests, self._followers):
             pool.give_back(0)
 
-    def is_for_requests(self, pool: MemoryPool | None) -> bool:
+    def is_for_requests(self, pool: MemoryPool | WaitingMemory | None) -> bool:
         """Whether memory from this pool is kept until the request is answered."""
         return pool is not None and pool is not self._made
 

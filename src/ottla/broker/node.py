@@ -147,6 +147,7 @@ class Node:
         if is_apart:
             dispatcher = Dispatcher()
             dispatcher.on_broken = self._break
+            dispatcher.lane.workers = self._world.compute
             self._quorum_listeners = Listeners(self._world, net_settings(config), dispatcher)
             bound = await self._quorum_listeners.open([each for each in mine if each.name in names], names)
             self._stopping.callback(self._quorum_listeners.abort)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.principal import ANONYMOUS, Principal
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
 from ottla.wire.base import Message, Part
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ class ConnectionInfo:
         "client_software_version",
         "id",
         "is_controller_listener",
+        "is_follower",
         "listener",
         "peer",
         "principal",
@@ -49,6 +52,8 @@ class ConnectionInfo:
         self.listener = listener
         self.peer = peer
         self.is_controller_listener = is_controller_listener
+        self.is_follower = False
+        """Whether the peer says that it is a broker's fetcher. No more than a hint: it gets the memory kept for followers."""
         self.principal = principal
         self.client_software_name = ""
         self.client_software_version = ""
@@ -160,6 +165,9 @@ class Pending:
     def answer_now(self) -> None:
         """The node is stopping: a request that waits only for more to answer with is answered with what there is."""
 
+    def give_up(self) -> None:
+        """Others need the memory of the request, which has waited for long: answer it now, if that can be done."""
+
     def abandon(self) -> None:
         """The connection has ended. Drops the request at once, because the code that parked this may keep it for long."""
         self._is_done = True
@@ -169,14 +177,26 @@ class Pending:
 class PendingTask(Pending):
     """A response that a coroutine returns: for requests that wait for the controller or the disk. Too slow for the hot path."""
 
-    __slots__ = ("task",)
+    __slots__ = ("may_give_up", "task")
 
     may_be_large = True
 
-    def __init__(self, work: Coroutine[Any, Any, Message | None]) -> None:
+    def __init__(self, work: Coroutine[Any, Any, Message | None], may_give_up: bool = False) -> None:
+        """`may_give_up`: it waits for others, perhaps for as long as its client says, and may be cancelled meanwhile."""
         super().__init__()
+        self.may_give_up = may_give_up
         self.task = asyncio.get_running_loop().create_task(work)
         self.task.add_done_callback(self._ended)
+
+    def give_up(self) -> None:
+        if self.may_give_up:
+            self.fail(
+                KafkaError(
+                    ErrorCode.REQUEST_TIMED_OUT,
+                    "too many large requests wait on this node. It may still take effect: look before asking again",
+                )
+            )
+            self.task.cancel()
 
     def _ended(self, task: asyncio.Task[Message | None]) -> None:
         if task.cancelled():

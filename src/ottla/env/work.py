@@ -58,6 +58,8 @@ class Reserve(NamedTuple):
     memory_bytes: int
     is_for_request: bool = False
     """Whether a parsed request takes the memory, not what is made for it. That is given back when the request is answered."""
+    is_of_follower: bool = False
+    """Whether the request is a follower's fetch: those do not wait for clients' requests, which may wait for the follower."""
 
 
 Steps = Generator[OffLoop | Reserve | None, Any, T]

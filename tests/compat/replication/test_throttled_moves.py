@@ -14,7 +14,7 @@ from ottla import Admin, Producer
 from ottla.ids import TopicPartition
 
 RATE = 2_000_000
-PARTITIONS = 6
+PARTITIONS = 50
 VALUE = bytes(10_000)
 COUNT = 2_600
 """26 MB: 13 s at the rate."""

@@ -27,15 +27,22 @@ SETTINGS: dict[str, object] = {
 
 
 class OttlaCluster:
-    """Three formatted nodes; `with` starts them all and ends those that are left."""
+    """Three formatted nodes; `with` starts them all and ends those that are left.
 
-    def __init__(self, folder: Path, settings: Mapping[str, object] | None = None) -> None:
+    Their log directories are node-N in `folder`, the further ones node-N-2 and so on.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, object] | None = None, directories: int = 1) -> None:
         ports = free_ports(2 * len(NODES))
         controllers = dict(zip(NODES, ports[len(NODES) :], strict=True))
         voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items())
         self._properties: dict[int, dict[str, object]] = {}
         self._logs: dict[int, str] = dict.fromkeys(NODES, "")
         self.nodes: dict[int, KafkaServer] = {}
+        self.directories = {
+            node: [folder / f"node-{node}", *(folder / f"node-{node}-{number}" for number in range(2, directories + 1))]
+            for node in NODES
+        }
         for node, port in zip(NODES, ports, strict=False):
             self._properties[node] = {
                 "process.roles": "broker,controller",
@@ -45,7 +52,7 @@ class OttlaCluster:
                 "controller.quorum.voters": voters,
                 # No others than these: the harness would add the setting that static voters exclude.
                 "controller.quorum.bootstrap.servers": "",
-                "log.dirs": folder / f"node-{node}",
+                "log.dirs": ",".join(map(str, self.directories[node])),
                 **SETTINGS,
                 **(settings or {}),
             }
@@ -62,7 +69,7 @@ class OttlaCluster:
     def start(self, *nodes: int) -> None:
         """Start these nodes, and wait until each answers. Several are started at once: one alone is no quorum."""
         for node in nodes:
-            data = str(self._properties[node]["log.dirs"])
+            data = str(self.directories[node][0])
             self.nodes[node] = KafkaServer(
                 [*OTTLA, "server", "start"], self._properties[node], data, name=f"Ottla (node {node})"
             )

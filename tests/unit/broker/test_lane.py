@@ -321,16 +321,38 @@ def test_memory_of_an_abandoned_request_is_kept_until_its_task_has_ended(monkeyp
             yield None
             return PendingTask(respond())
 
-        works = [in_slices(context_of(lane, number), steps(name)) for number, name in enumerate("ab")]
-        await turns()
+        works = [in_slices(context_of(lane, number), steps(name)) for number, name in enumerate("abc")]
+        await turns(20)
+        assert begun == ["a", "b"], "one waits in the memory for that, the other holds up the third"
         assert isinstance(works[0], SlicedWork)
         assert works[0].ended_with is not None
         works[0].abandon()
-        await turns()
-        assert begun == ["a"]
-        may_end.set()
-        await turns()
+        await turns(20)
         assert begun == ["a", "b"]
+        may_end.set()
+        await turns(20)
+        assert begun == ["a", "b", "c"]
+
+    virtual(scenario())
+
+
+def test_follower_does_not_wait_for_the_memory_of_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "MEMORY_BYTES", 100)
+
+    async def scenario() -> None:
+        lane, begun = Lane(), []
+        lane.workers = LateWorkers()
+
+        def steps(name: str, is_of_follower: bool) -> Steps[Handled]:
+            yield Reserve(lanes.SMALL_REQUEST_BYTES + 1, is_for_request=True, is_of_follower=is_of_follower)
+            begun.append(name)
+            yield OffLoop(lambda: None, 1)
+            return None
+
+        for number, (name, is_of_follower) in enumerate([("a", False), ("b", False), ("f", True)]):
+            in_slices(context_of(lane, number), steps(name, is_of_follower))
+        await turns()
+        assert begun == ["a", "f"]
 
     virtual(scenario())
 

@@ -84,7 +84,7 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._dispatcher = dispatcher
         self._memory = memory
-        self._splitter = FrameSplitter(request_bytes_max, read_ahead, memory.take)
+        self._splitter = FrameSplitter(request_bytes_max, read_ahead, self._take_memory)
         self._on_ended = on_ended
         self._frames: deque[bytearray] = deque()  # complete, not handled yet
         self._replies: deque[Parked | list[Part]] = deque()  # begins with a parked request
@@ -265,6 +265,17 @@ class Connection:
         return []
 
     # Large frames
+
+    def _take_memory(self, size_bytes: int) -> bool:
+        """Take memory for a large frame; followers have their own, so that those who wait for them cannot hold them up."""
+        followers = self._memory.for_followers
+        if (
+            followers is not None
+            and self.info.is_follower
+            and not (self._splitter.reserved_bytes or self._frames or self._replies)
+        ):
+            self._memory = followers  # nothing is taken from the other
+        return self._memory.take(size_bytes)
 
     def _follow_large_frame(self, reserved_before: int) -> None:
         """Tell `RequestMemory` that a large frame has begun, has grown, cannot grow, or is complete."""

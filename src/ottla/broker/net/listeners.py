@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from ottla.broker.dispatch import Dispatcher
 from ottla.broker.net.connection import Connection
 from ottla.broker.net.limits import ConnectionLimits, ListenerCount
-from ottla.broker.net.memory import RequestMemory
+from ottla.broker.net.memory import FOLLOWERS_BYTES, RequestMemory
 from ottla.broker.net.settings import NetSettings
 from ottla.broker.request import ConnectionInfo
 from ottla.config.listeners import Listener as ListenerSetting
@@ -83,6 +83,8 @@ class Listeners:
         self.memory = RequestMemory(
             settings.queued_max_request_bytes, settings.socket_request_max_bytes, on_short=self._schedule_scan
         )
+        self._followers = RequestMemory(FOLLOWERS_BYTES, settings.socket_request_max_bytes, on_short=self._schedule_scan)
+        self.memory.for_followers = self._followers
 
     @property
     def connections(self) -> list[Connection]:
@@ -258,7 +260,7 @@ class Listeners:
             self._scan_timer = None
         if not self._connections or not self._is_serving:
             return
-        periods_s = [SHORT_OF_MEMORY_SCAN_S] if self.memory.is_short else []
+        periods_s = [SHORT_OF_MEMORY_SCAN_S] if self.memory.is_short or self._followers.is_short else []
         if self._settings.connections_max_idle_ms > 0:
             periods_s.append(self._settings.connections_max_idle_ms / 1000 / SCANS_PER_IDLE_TIME)
         if periods_s:
@@ -283,4 +285,5 @@ class Listeners:
                 )
                 connection.stream.close()
         self.memory.evict_slow(now_s)
+        self._followers.evict_slow(now_s)
         self._schedule_scan()

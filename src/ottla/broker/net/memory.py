@@ -10,6 +10,9 @@ grow as bytes come (`wire/framing.py`):
 - While a connection waits, those whose frames have been coming in for longer than `GRACE_S` are closed: a slow sender must not
   hold the memory that others need. As long as there is room, no connection is closed for being slow.
 
+The fetches of other brokers have memory of their own (`FOLLOWERS_BYTES`): produce requests that hold all of the other may wait
+for just these fetches.
+
 `queued.max.request.bytes` sets the limit; the default is four of the largest requests, and at least 256 MB. One event loop.
 """
 
@@ -23,6 +26,7 @@ from ottla.wire.framing import STEP_BYTES_MIN
 LIMIT_BYTES_MIN = 256 << 20
 REQUESTS_AT_LEAST = 4
 GRACE_S = 5.0
+FOLLOWERS_BYTES = 64 << 20
 
 
 class Taker(Protocol):
@@ -47,7 +51,7 @@ def request_memory_limit(queued_max_request_bytes: int, socket_request_max_bytes
 class RequestMemory:
     """The request memory of one node."""
 
-    __slots__ = ("_incoming_since_s", "_on_short", "_waiting", "limit_bytes", "used_bytes")
+    __slots__ = ("_incoming_since_s", "_on_short", "_waiting", "for_followers", "limit_bytes", "used_bytes")
 
     def __init__(
         self, queued_max_request_bytes: int, socket_request_max_bytes: int, on_short: Callable[[], None] | None = None
@@ -55,6 +59,8 @@ class RequestMemory:
         """`on_short` is called when a connection begins to wait: from then on `evict_slow` has to be called regularly."""
         self._on_short = on_short
         self.limit_bytes = request_memory_limit(queued_max_request_bytes, socket_request_max_bytes)
+        self.for_followers: RequestMemory | None = None
+        """The memory for the fetches of other brokers, if they have their own."""
         self.used_bytes = 0
         self._waiting: dict[Taker, None] = {}
         self._incoming_since_s: dict[Taker, float] = {}

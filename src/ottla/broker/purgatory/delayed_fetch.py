@@ -81,6 +81,9 @@ class DelayedFetch(Pending):
     def answer_now(self) -> None:
         self.try_answer(is_last=True)
 
+    def give_up(self) -> None:
+        self.answer_now()
+
     def _leave(self) -> None:
         self._timer.cancel()
         for partition in self._partitions:

@@ -270,6 +270,30 @@ def test_slow_senders_do_not_hold_the_memory_that_others_need(play: Play, caplog
     play(act, NetSettings(queued_max_request_bytes=limit))
 
 
+def test_followers_do_not_wait_for_the_memory_that_clients_hold(play: Play) -> None:
+    """What holds it may be produce requests, which wait for the followers."""
+
+    async def act(stage: Any) -> None:
+        server = stage.server
+        clients = [await stage.client("client") for _ in range(40)]
+        for number, client in enumerate(clients):
+            client.send(produce("huge", 1, padding_bytes=3_000_000)[: 400_000 + number])
+        await asyncio.sleep(1)
+        assert server.listeners.memory.is_short
+        follower = await stage.client("follower")
+        follower.send(shake("first", 1))
+        assert await follower.answers(1) == [(1, ["first"])]
+        server.listeners.connections[-1].info.is_follower = True
+        begun_s = asyncio.get_running_loop().time()
+        follower.send(produce("large", 2, padding_bytes=2_000_000))
+        await follower.frame()
+        assert asyncio.get_running_loop().time() - begun_s < GRACE_S / 2
+        assert server.dispatcher.counters.connections.evicted == 0
+        assert server.listeners.memory.for_followers.used_bytes == 0
+
+    play(act, NetSettings(queued_max_request_bytes=8_000_000))
+
+
 def test_announced_length_alone_takes_little_memory(play: Play) -> None:
     async def act(stage: Any) -> None:
         hostile = [await stage.client("hostile") for _ in range(50)]

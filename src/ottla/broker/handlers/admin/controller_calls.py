@@ -20,7 +20,7 @@ from ottla.wire.base import Message
 
 def ask_controller(context: RequestContext, request: Message, timeout_ms: int | None = None) -> PendingTask:
     """The controller's response, once this node has published its records; REQUEST_TIMED_OUT after `timeout_ms`."""
-    return PendingTask(_ask(context, request, timeout_ms))
+    return PendingTask(_ask(context, request, timeout_ms), may_give_up=True)
 
 
 async def decided(context: RequestContext, request: Message, timeout_ms: int | None = None) -> Any:
@@ -36,7 +36,7 @@ async def decided(context: RequestContext, request: Message, timeout_ms: int | N
 
 def ask_own_controller(context: RequestContext, request: Message) -> PendingTask:
     """The response of this node's controller to another node's request, once its records are committed."""
-    return PendingTask(context.services.controller.call(request, context.version))
+    return PendingTask(context.services.controller.call(request, context.version), may_give_up=True)
 
 
 async def _ask(context: RequestContext, request: Message, timeout_ms: int | None) -> Any:
@@ -45,6 +45,9 @@ async def _ask(context: RequestContext, request: Message, timeout_ms: int | None
     deciding = asyncio.ensure_future(decided(context, request, limit_ms))
     try:
         return await asyncio.wait_for(asyncio.shield(deciding), None if limit_ms is None else limit_ms / 1000)
+    except asyncio.CancelledError:
+        deciding.cancel()
+        raise
     except TimeoutError:
         deciding.add_done_callback(_retrieve)
         raise KafkaError(

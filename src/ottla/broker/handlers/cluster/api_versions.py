@@ -28,12 +28,15 @@ from ottla.wire.messages.api_versions import (
 
 SOFTWARE_SINCE: Final = 3
 LEVEL_ZERO_SINCE: Final = 4
+_FETCHER: Final = re.compile(r"broker-\d+-(replica-fetcher|fetcher-\d+)")
+"""The client ids of brokers' fetchers: Ottla's, and Apache Kafka's."""
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
     if context.version >= SOFTWARE_SINCE:
         _note_software(context, request)
+    context.connection.is_follower = _FETCHER.fullmatch(context.client_id or "") is not None
     metadata = context.services.metadata
     finalised = dict(metadata.image.features)
     if (kraft_version := context.services.quorum.kraft_version) > 0:

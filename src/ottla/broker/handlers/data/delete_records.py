@@ -51,7 +51,7 @@ def _delete_each(context: RequestContext, request: DeleteRecordsRequest) -> Step
     deleted = [partition for partition, result in results.items() if result.error_code == ErrorCode.NONE]
     if not deleted:
         return _response(results)
-    return PendingTask(_make_sure(context.services, results, deleted, request.timeout_ms))
+    return PendingTask(_make_sure(context.services, results, deleted, request.timeout_ms), may_give_up=True)
 
 
 def refuse(context: RequestContext, request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:
@@ -112,7 +112,7 @@ async def _make_sure(
 ) -> DeleteRecordsResponse:
     """The response, when the new log start offsets are on disk and on the other replicas."""
     deadline_s = asyncio.get_running_loop().time() + timeout_ms / 1000
-    await _write_down(services, results, deleted)
+    await asyncio.shield(_write_down(services, results, deleted))  # also if the request is given up meanwhile
     for partition in deleted:
         result, held = results[partition], services.partitions.find(*partition)
         if result.error_code == ErrorCode.NONE and held is not None and held.in_sync is not None:

@@ -14,6 +14,7 @@ cdef Py_ssize_t _UUID_SIZE
 cdef Py_ssize_t _HEAD_SIZE
 cdef Py_ssize_t _PARTITION_HEAD_SIZE
 cdef Py_ssize_t _METADATA_SIZE_MAX
+cdef Py_ssize_t _ELEMENTS_MAX
 cdef int _DECLINE_NO
 
 @cython.final

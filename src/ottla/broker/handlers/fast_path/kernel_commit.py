@@ -2,10 +2,10 @@
 # cython: overflowcheck=False, cdivision=True
 """The fast path of offset commits, from the bytes of the frame to the bytes of the reply, in one source for two variants.
 
-It takes requests of version 8 or later, for partitions that exist, with metadata of at most 4096 bytes, while the coordinator
-has no records to append. The records are written as the frame is read, appended at once as a batch of their own, and put into
-the committed offsets; nothing is decoded again. With other replicas in sync the reply waits for the high watermark.
-`offset_commit.py` handles all others. Both must come to the same: tests compare them.
+It takes requests of version 8 or later, for at most 500 partitions that exist, with metadata of at most 4096 bytes, while the
+coordinator has no records to append. The records are written as the frame is read, appended at once as a batch of their own,
+and put into the committed offsets; nothing is decoded again. With other replicas in sync the reply waits for the high
+watermark. `offset_commit.py` handles all others. Both must come to the same: tests compare them.
 
 The group decides who may commit (`Offsets.check_commit`); a refusal is answered here, with its code for all partitions. This
 file reads the request; `kernel_commit_records.py` has what is written.
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from ottla.errors import OttlaError
 from ottla.records import kernel_fields as fields
 from ottla.records.decline import Decline
+from ottla.wire.elements import MANY_ELEMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +44,8 @@ _HEAD_SIZE = 10
 _PARTITION_HEAD_SIZE = 16
 """Of a request: index, offset and leader epoch."""
 _METADATA_SIZE_MAX = 4096
+_ELEMENTS_MAX = MANY_ELEMENTS
+"""Commits of more partitions are left to the general path, which handles them in portions."""
 _DECLINE_NO = int(Decline.NO)
 
 
@@ -171,7 +174,7 @@ class FastCommit:
                 return -1
         stop = position
         count, position = fields.uvarint(raw, position, end)
-        if count < 2:
+        if count < 2 or count - 1 + len(commit.indexes) > _ELEMENTS_MAX:
             return -1
         commit.topics.append((start, stop, count - 1, topic))
         for _ in range(count - 1):

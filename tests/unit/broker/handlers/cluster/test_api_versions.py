@@ -106,3 +106,20 @@ def test_invalid_client_software_name_is_refused(name: str, version: str) -> Non
 @pytest.mark.parametrize("name", ["a", "a.b-c", "1", "librdkafka", "x" * 3000])
 def test_valid_client_software_name_is_accepted(name: str) -> None:
     assert api_versions.handle(context(3), request(name, name)).error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("client_id", "is_follower"),
+    [
+        ("broker-1-replica-fetcher", True),
+        ("broker-12-fetcher-0", True),
+        ("consumer", False),
+        ("my-broker-1-fetcher-0", False),
+        (None, False),
+    ],
+)
+def test_fetchers_of_brokers_are_known_by_their_client_id(client_id: str | None, is_follower: bool) -> None:
+    asking = context(4)
+    asking.client_id = client_id
+    api_versions.handle(asking, request())
+    assert asking.connection.is_follower is is_follower

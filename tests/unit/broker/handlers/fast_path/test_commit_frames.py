@@ -13,6 +13,8 @@ from tests.unit.broker.handlers.fast_path.commit_story import CONFIGS, Story
 
 from ottla.broker.handlers.fast_path import commit_frames, kernel_commit
 from ottla.records.kernels import PURE_ASKED, is_compiled, load_variant
+from ottla.wire.elements import MANY_ELEMENTS
+from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 
 SEEDS = range(2 * len(CONFIGS))
 MORE_SEEDS = range(len(SEEDS), 200)
@@ -83,3 +85,30 @@ def test_what_is_known_of_groups_is_bounded_and_can_be_found_again(seed: int, mo
     assert (told(story), story.fast) == expected
     assert len(story.host.known) <= 3
     assert sum(len(group.by_id) + len(group.by_name) for group in story.host.known.values()) <= 4
+
+
+@pytest.mark.parametrize("is_pure", [False, True])
+@pytest.mark.parametrize("per_topic", [1, 1000])
+def test_commits_of_many_partitions_are_left_to_the_general_path(
+    is_pure: bool, per_topic: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading and writing them in one piece would hold the loop: the general path has portions."""
+    if is_pure:
+        for file, names in (("kernel_commit", ["FastCommit"]), ("kernel_commit_records", ["KnownGroup", "KnownTopic"])):
+            pure = load_variant(file, pure=True, room="broker.handlers.fast_path")
+            for name in names:
+                monkeypatch.setattr(commit_frames, name, getattr(pure, name))
+
+    async def scenario() -> None:
+        story = Story(0)
+        await story.begin()
+        for count, is_fast in ((MANY_ELEMENTS, True), (MANY_ELEMENTS + 1, False)):
+            parts = [OffsetCommitRequestPartition(partition_index=0, committed_offset=7) for _ in range(count)]
+            topics = [
+                OffsetCommitRequestTopic(topic_id=story.ids["one"], partitions=parts[start : start + per_topic])
+                for start in range(0, count, per_topic)
+            ]
+            frame = story.framed(OffsetCommitRequest(group_id="a", topics=topics), 10)
+            assert isinstance(story.answers.answer(frame), list) is is_fast
+
+    virtual(scenario())

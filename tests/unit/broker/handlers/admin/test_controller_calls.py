@@ -1,0 +1,51 @@
+"""Requests that are passed to the controller: what becomes of those that it does not answer."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.support.nodes.held_partitions import virtual
+from tests.support.nodes.images import context_of
+
+from ottla.broker.handlers.admin.controller_calls import ask_controller
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.metadata.image.image import MetadataImage
+from ottla.wire.api_table import ApiKey
+from ottla.wire.messages.create_topics import CreateTopicsRequest
+
+
+class SilentDoor:
+    """A controller without a quorum."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+
+    async def forward(self, context: Any, request: Any, timeout_ms: int | None = None) -> None:
+        self.waiting += 1
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.waiting -= 1
+
+
+@pytest.mark.parametrize(("timeout_ms", "still_waiting"), [(100, 1), (3_600_000, 0)], ids=["timed out", "given up"])
+def test_request_without_an_answer_is_refused_in_time_or_given_up(timeout_ms: int, still_waiting: int) -> None:
+    """After its time the change may still be made; one that is given up has to free its memory."""
+
+    async def scenario() -> None:
+        door = SilentDoor()
+        context = context_of(MetadataImage(), ApiKey.CREATE_TOPICS, 7, door=door)
+        pending = ask_controller(context, CreateTopicsRequest(), timeout_ms)
+        await asyncio.sleep(1)
+        if not pending.is_done:
+            assert door.waiting == 1
+            pending.give_up()
+            await asyncio.sleep(0)
+        _, failure = pending.outcome
+        assert isinstance(failure, KafkaError)
+        assert failure.code == ErrorCode.REQUEST_TIMED_OUT
+        await asyncio.sleep(1)
+        assert door.waiting == still_waiting
+
+    virtual(scenario())
