@@ -3,15 +3,14 @@
 from pathlib import Path
 
 import pytest
+from tests.support.peers.committed import read_committed
 from tests.support.peers.leaders import await_in_sync, await_leader, lead, make_replicated
 from tests.support.peers.load import QUICK
-from tests.support.peers.topics import await_true
 from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.kafka_server import HANG_S
 from tests.support.servers.mixed_cluster import MixedCluster, Part
 
-from ottla import Admin, Consumer, Producer
-from ottla.ids import TopicPartition
+from ottla import Admin, Producer
 
 OTTLA, APACHE = 1, 2
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -47,22 +46,6 @@ def send_transactions(bootstrap: str, turn: str) -> list[str]:
     return values
 
 
-def read_committed(bootstrap: str) -> list[str]:
-    partitions = [TopicPartition("t", index) for index in PARTITIONS]
-    found: list[str] = []
-    settings = {"auto_offset_reset": "earliest", "isolation_level": "read_committed", **QUICK}
-    with Consumer(bootstrap, **settings) as consumer:
-        consumer.assign(partitions)
-
-        def at_end() -> bool:
-            found.extend((record.value or b"").decode() for record in consumer.poll(0.2))
-            ends = consumer.end_offsets(partitions)
-            return all(consumer.position(each) >= ends[each] for each in partitions)
-
-        await_true(at_end, "all records to be read")
-    return found
-
-
 def await_all_equal(cluster: MixedCluster) -> None:
     for topic, partition in (("t", 0), ("t", 1), ("__transaction_state", 0)):
         assert cluster.await_equal(topic, partition, OTTLA, APACHE), f"{topic}-{partition} is empty"
@@ -92,5 +75,6 @@ def test_replicas_of_both_kinds_are_equal(apache_kafka: ApacheKafka, tmp_path: P
             await_in_sync(admin, "__transaction_state")
             sent += send_all_codecs(bootstrap, "killed")
             await_all_equal(cluster)
-            assert sorted(read_committed(bootstrap)) == sorted(sent)
+            values = read_committed(bootstrap, "t", len(PARTITIONS)).values()
+            assert sorted(value for found in values for value in found) == sorted(sent)
             assert "could not be replicated" not in cluster.running[OTTLA].log_text()
