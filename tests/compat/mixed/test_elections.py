@@ -84,6 +84,32 @@ def test_old_leader_gives_up_what_only_it_has(old: int, apache_kafka: ApacheKafk
             assert cluster.await_equal("t", 0, OTTLA, APACHE).count(b"both again") == 5
 
 
+@pytest.mark.parametrize("stale", [OTTLA, APACHE])
+def test_unclean_leader_has_its_way(stale: int, apache_kafka: ApacheKafka, tmp_path: Path) -> None:
+    """A replica that missed committed records leads by force: the other kind truncates below its high watermark."""
+    longer = OTTLA + APACHE - stale
+    nodes = {CONTROLLER: Part("ottla", "controller"), **BROKERS}
+    with MixedCluster(apache_kafka, tmp_path, nodes) as cluster:
+        cluster.start(CONTROLLER)
+        cluster.start(OTTLA, APACHE)
+        with Admin(cluster.bootstrap, **QUICK) as admin:
+            make_replicated(admin, "t", {0: [longer, stale]})
+            send(cluster, "all", b"both", 30)
+            cluster.kill(stale)
+            send(cluster, "all", OLD, 20)
+            assert cluster.held(longer, "t", 0).count(OLD) == 20
+            cluster.kill(longer)
+            cluster.start(stale)
+            await_leader(admin, "t", 0, None)
+            admin.elect_leaders("unclean", [("t", 0)]).raise_first()
+            await_leader(admin, "t", 0, stale)
+            send(cluster, "all", b"the new leader", 7)
+            cluster.start(longer)
+            await_in_sync(admin, "t")
+            after = cluster.await_equal("t", 0, OTTLA, APACHE)
+            assert (after.count(b"both"), after.count(OLD), after.count(b"the new leader")) == (30, 0, 7)
+
+
 def send(cluster: MixedCluster, acks: str, value: bytes, count: int) -> None:
     with Producer(cluster.bootstrap, acks=acks, enable_idempotence=acks == "all", **QUICK) as producer:
         for _ in range(count):
