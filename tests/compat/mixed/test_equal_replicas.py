@@ -1,6 +1,7 @@
 """One broker of Ottla and one of Apache Kafka replicate to each other: all codecs, transactions, elections; files are equal."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from tests.support.peers.committed import read_committed
@@ -78,3 +79,23 @@ def test_replicas_of_both_kinds_are_equal(apache_kafka: ApacheKafka, tmp_path: P
             values = read_committed(bootstrap, "t", len(PARTITIONS)).values()
             assert sorted(value for found in values for value in found) == sorted(sent)
             assert "could not be replicated" not in cluster.running[OTTLA].log_text()
+
+
+@pytest.mark.slow
+def test_batches_larger_than_a_fetch_are_replicated(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
+    """Also with the leader's timestamps, which rewrite every batch, and with segments that these batches fill."""
+    nodes = {OTTLA: Part("ottla", "broker,controller"), APACHE: Part("apache", "broker")}
+    with MixedCluster(apache_kafka, tmp_path, nodes, {"replica.fetch.max.bytes": 1 << 20}) as cluster:
+        cluster.start(OTTLA, APACHE)
+        with (
+            Admin(cluster.bootstrap, **QUICK) as admin,
+            Producer(cluster.bootstrap, acks="all", max_request_size=5_000_000, **QUICK) as producer,
+        ):
+            configs = {"max.message.bytes": 5_000_000, "segment.bytes": 8_000_000, "message.timestamp.type": "LogAppendTime"}
+            make_replicated(admin, "t", PARTITIONS, {"min.insync.replicas": 2, **configs})
+            for turn in range(4):
+                for partition in PARTITIONS:
+                    for size_bytes in (10, 4_000_000):
+                        producer.send("t", Random(turn).randbytes(size_bytes), partition=partition).result(HANG_S)
+            for partition in PARTITIONS:
+                assert len(cluster.await_equal("t", partition, OTTLA, APACHE)) > 16_000_000
