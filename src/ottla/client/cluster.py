@@ -106,12 +106,12 @@ class Cluster:
             try:
                 async with asyncio.timeout_at(deadline_s):
                     return await attempt()
+            except KafkaError as error:  # first: a request that timed out is also a TimeoutError, and is asked again
+                if not is_worth_retrying(error) or not await self.wait(backoff, deadline_s):
+                    raise
             except TimeoutError:
                 text = f"no answer within {self.settings.default_api_timeout_ms} ms (default.api.timeout.ms)"
                 raise exception_of(ErrorCode.REQUEST_TIMED_OUT, text) from None
-            except KafkaError as error:
-                if not is_worth_retrying(error) or not await self.wait(backoff, deadline_s):
-                    raise
 
     async def wait(self, backoff: Backoff, deadline_s: float) -> bool:
         """Wait before the next attempt; False if no time is left for one."""

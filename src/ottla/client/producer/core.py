@@ -335,8 +335,7 @@ class ProducerCore:
         """What send() waits for when buffer.memory is used up, for the log. Called in the thread or task that sends."""
         memory = self.accumulator.memory
         used = f"send() waits for room in buffer.memory: {memory.used:,} of {memory.limit:,} bytes are in use"
-        with self.accumulator.lock:
-            oldest = next(iter(self.accumulator.incomplete), None)
+        oldest = self.accumulator.oldest
         if oldest is None:
             return used
         reason = self.sender.outcomes.why_not_stored(oldest)
