@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 
 import pytest
+from tests.support.peers.committed import read_committed
 from tests.support.peers.leaders import await_in_sync, await_leader, lead, make_replicated
 from tests.support.peers.load import QUICK
 from tests.support.peers.topics import await_true
@@ -75,22 +76,21 @@ class Pairs(Worker):
 
     def __init__(self, bootstrap: str, name: str) -> None:
         super().__init__()
-        self._bootstrap, self._name = bootstrap, name
+        self._bootstrap, self.name = bootstrap, name
         self.committed: list[str] = []
         self._number = 0
 
     def open(self) -> None:
-        self._producer = Producer(self._bootstrap, transactional_id=self._name, **PATIENT)
+        self._producer = Producer(self._bootstrap, transactional_id=self.name, **PATIENT)
         self._producer.init_transactions()
-        self._admin = Admin(self._bootstrap, **QUICK)
 
     def step(self) -> None:
         self._number += 1
-        value = f"{self._name} {self._number}"
+        value = f"{self.name} {self._number}"
         self._producer.begin_transaction()
         for partition in PARTITIONS:
             self._producer.send("pairs", value.encode(), partition=partition)
-        self._producer.send_offsets_to_transaction({("pairs", 0): self._number}, self._name)
+        self._producer.send_offsets_to_transaction({("pairs", 0): self._number}, self.name)
         if self._number % 5 == 0:
             self._producer.abort_transaction()
         else:
@@ -100,7 +100,6 @@ class Pairs(Worker):
 
     def close(self) -> None:
         self._producer.close()
-        self._admin.close()
 
 
 class Reader(Worker):
@@ -166,22 +165,6 @@ def check_offsets(admin: Admin, reader: Reader, group: str) -> None:
     await_true(found, f"the offsets of {group}")
 
 
-def committed_values(bootstrap: str) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = {partition: [] for partition in PARTITIONS}
-    partitions = [TopicPartition("pairs", partition) for partition in PARTITIONS]
-    with Consumer(bootstrap, auto_offset_reset="earliest", isolation_level="read_committed", **QUICK) as consumer:
-        consumer.assign(partitions)
-
-        def at_end() -> bool:
-            for record in consumer.poll(0.2):
-                found[record.partition].append((record.value or b"").decode())
-            ends = consumer.end_offsets(partitions)
-            return all(consumer.position(each) >= ends[each] for each in partitions)
-
-        await_true(at_end, "all committed records to be read")
-    return found
-
-
 def change_coordinator(cluster: MixedCluster, admin: Admin, victim: int, then: Callable[[], None]) -> None:
     """Kill the coordinator of everything; `then` runs while it is away."""
     for topic in INTERNAL:
@@ -221,12 +204,12 @@ def test_coordinators_fail_over_both_ways(controller: str, apache_kafka: ApacheK
                     change_coordinator(cluster, admin, (OTTLA, APACHE)[turn % 2], all_go_on)
                     print(f"turn {turn}: {[each.done for each in writers]}, {[each.done for each in readers.values()]}")
             for writer in writers:
-                numbers = offsets_of(admin, writer._name)[TopicPartition("pairs", 0)]
-                assert writer.committed[-1] == f"{writer._name} {numbers}"
-            found = committed_values(bootstrap)
+                numbers = offsets_of(admin, writer.name)[TopicPartition("pairs", 0)]
+                assert writer.committed[-1] == f"{writer.name} {numbers}"
+            found = read_committed(bootstrap, "pairs", len(PARTITIONS))
             for writer in writers:
                 for partition, values in found.items():
-                    mine = [value for value in values if value.startswith(writer._name)]
-                    assert mine == writer.committed, f"{writer._name} in partition {partition}"
+                    mine = [value for value in values if value.startswith(writer.name)]
+                    assert mine == writer.committed, f"{writer.name} in partition {partition}"
             for topic, partition in (("pairs", 0), ("pairs", 1), *((topic, 0) for topic in INTERNAL)):
                 assert cluster.await_equal(topic, partition, OTTLA, APACHE)

@@ -1,17 +1,17 @@
 """One broker of Ottla and one of Apache Kafka replicate to each other: all codecs, transactions, elections; files are equal."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
+from tests.support.peers.committed import read_committed
 from tests.support.peers.leaders import await_in_sync, await_leader, lead, make_replicated
 from tests.support.peers.load import QUICK
-from tests.support.peers.topics import await_true
 from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.kafka_server import HANG_S
 from tests.support.servers.mixed_cluster import MixedCluster, Part
 
-from ottla import Admin, Consumer, Producer
-from ottla.ids import TopicPartition
+from ottla import Admin, Producer
 
 OTTLA, APACHE = 1, 2
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -47,22 +47,6 @@ def send_transactions(bootstrap: str, turn: str) -> list[str]:
     return values
 
 
-def read_committed(bootstrap: str) -> list[str]:
-    partitions = [TopicPartition("t", index) for index in PARTITIONS]
-    found: list[str] = []
-    settings = {"auto_offset_reset": "earliest", "isolation_level": "read_committed", **QUICK}
-    with Consumer(bootstrap, **settings) as consumer:
-        consumer.assign(partitions)
-
-        def at_end() -> bool:
-            found.extend((record.value or b"").decode() for record in consumer.poll(0.2))
-            ends = consumer.end_offsets(partitions)
-            return all(consumer.position(each) >= ends[each] for each in partitions)
-
-        await_true(at_end, "all records to be read")
-    return found
-
-
 def await_all_equal(cluster: MixedCluster) -> None:
     for topic, partition in (("t", 0), ("t", 1), ("__transaction_state", 0)):
         assert cluster.await_equal(topic, partition, OTTLA, APACHE), f"{topic}-{partition} is empty"
@@ -92,5 +76,26 @@ def test_replicas_of_both_kinds_are_equal(apache_kafka: ApacheKafka, tmp_path: P
             await_in_sync(admin, "__transaction_state")
             sent += send_all_codecs(bootstrap, "killed")
             await_all_equal(cluster)
-            assert sorted(read_committed(bootstrap)) == sorted(sent)
+            values = read_committed(bootstrap, "t", len(PARTITIONS)).values()
+            assert sorted(value for found in values for value in found) == sorted(sent)
             assert "could not be replicated" not in cluster.running[OTTLA].log_text()
+
+
+@pytest.mark.slow
+def test_batches_larger_than_a_fetch_are_replicated(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
+    """Also with the leader's timestamps, which rewrite every batch, and with segments that these batches fill."""
+    nodes = {OTTLA: Part("ottla", "broker,controller"), APACHE: Part("apache", "broker")}
+    with MixedCluster(apache_kafka, tmp_path, nodes, {"replica.fetch.max.bytes": 1 << 20}) as cluster:
+        cluster.start(OTTLA, APACHE)
+        with (
+            Admin(cluster.bootstrap, **QUICK) as admin,
+            Producer(cluster.bootstrap, acks="all", max_request_size=5_000_000, **QUICK) as producer,
+        ):
+            configs = {"max.message.bytes": 5_000_000, "segment.bytes": 8_000_000, "message.timestamp.type": "LogAppendTime"}
+            make_replicated(admin, "t", PARTITIONS, {"min.insync.replicas": 2, **configs})
+            for turn in range(4):
+                for partition in PARTITIONS:
+                    for size_bytes in (10, 4_000_000):
+                        producer.send("t", Random(turn).randbytes(size_bytes), partition=partition).result(HANG_S)
+            for partition in PARTITIONS:
+                assert len(cluster.await_equal("t", partition, OTTLA, APACHE)) > 16_000_000
