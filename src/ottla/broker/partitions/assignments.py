@@ -1,7 +1,8 @@
 """Reports to the controller in which of its log directories this node keeps each partition.
 
-A node with one directory reports nothing: the controller knows. With several, the node chooses the directory of a new
-partition and may move it later. When a directory fails, the controller needs to know which partitions lose their leader.
+With several directories the node chooses the one of a new partition and may move it later. When a directory fails, the
+controller needs to know which partitions lose their leader. A node with one directory reports only at its start, and only if
+that is another one than before (a disk that was replaced): the controller lets no replica lead whose directory is gone.
 
 One event loop; a background task reports all partitions that need it, up to `AT_ONCE_MAX` in one write, until the controller
 has taken them.
@@ -16,7 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode, error_name
-from ottla.ids import TopicPartition, Uuid, uuid_text
+from ottla.ids import DIRECTORY_LOST, TopicPartition, Uuid, uuid_text
+from ottla.log.directories.meta_properties import is_reserved
 
 if TYPE_CHECKING:
     from ottla.broker.doors import ControllerDoor
@@ -56,7 +58,7 @@ class DirectoryAssignments:
 
     def start(self) -> None:
         self._is_stopped = False
-        self.look()
+        self._report()
 
     async def stop(self) -> None:
         self._is_stopped = True
@@ -66,8 +68,14 @@ class DirectoryAssignments:
 
     def look(self) -> None:
         """Partitions may have been created or moved: report those that the controller does not know of."""
-        if self._is_stopped or len(self._partitions.directories.directories) < 2:
-            return
+        if not self._is_stopped and not self._is_only_one:
+            self._report()
+
+    @property
+    def _is_only_one(self) -> bool:
+        return len(self._partitions.directories.directories) == 1
+
+    def _report(self) -> None:
         self._is_due = True
         if self._telling is None:
             self._telling = asyncio.get_running_loop().create_task(self._tell())
@@ -115,6 +123,8 @@ class DirectoryAssignments:
             if partition.node_id not in state.replicas or self._partitions.directories.future_of(partition.name) is not None:
                 continue
             known = state.directories[state.replicas.index(partition.node_id)] if state.directories else None
+            if known is not None and self._is_only_one and known != DIRECTORY_LOST and is_reserved(known):
+                continue  # there is no choice to report
             if known != directory.directory_id:
                 found.append(Assignment(partition.topic_id, partition.index, directory.directory_id))
         return found
