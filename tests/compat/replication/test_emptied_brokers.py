@@ -89,8 +89,12 @@ def test_emptied_follower_and_leader_catch_up_and_may_lead(make: Make) -> None:
 
 
 def test_last_replica_in_sync_does_not_lead_with_an_empty_log(make: Make) -> None:
-    """All records are acknowledged by it alone, and its disk is gone: nobody leads until somebody allows a loss."""
+    """All records are acknowledged by it alone, and its disk is gone: nobody leads until somebody allows a loss.
+
+    Apache Kafka 4.3.0 elects it, as the last known leader, and the other replicas truncate theirs to its empty log.
+    """
     cluster = make({})
+    is_ottla = cluster.parts[CONTROLLER].maker == "ottla"
     with Admin(bootstrap_of(cluster), **QUICK) as admin:
         make_replicated(admin, TOPIC, {0: list(BROKERS)}, {"min.insync.replicas": 1})
         produce(cluster, 0)
@@ -106,6 +110,11 @@ def test_last_replica_in_sync_does_not_lead_with_an_empty_log(make: Make) -> Non
                 return False
 
         await_true(all_are_up, "all brokers to be up")
+        if not is_ottla:
+            await_true(lambda: leaders(admin, TOPIC)[0] == 2, "the emptied broker to lead")
+            return
+        refused = "was refused: LEADER_NOT_AVAILABLE"
+        await_true(lambda: refused in cluster.running[2].log_text(), "the controller to refuse the replica's new disk")
         assert leaders(admin, TOPIC)[0] is None
         admin.elect_leaders("unclean", [(TOPIC, 0)]).raise_first()
         await_true(lambda: leaders(admin, TOPIC)[0] is not None, "a leader")

@@ -42,6 +42,10 @@ class Assignment(NamedTuple):
     directory_id: Uuid
 
 
+class ReplicaRefused(KafkaError):
+    """The controller has not taken the directory of one replica; it may have taken others of the same request."""
+
+
 class DirectoryAssignments:
     """The reports of one node, between `start` and `stop`. `broker_epoch` returns the epoch of its newest registration."""
 
@@ -99,8 +103,14 @@ class DirectoryAssignments:
                 self._is_due = False
                 try:
                     unknown = self._unknown()
+                    failure: ReplicaRefused | None = None
                     for start in range(0, len(unknown), AT_ONCE_MAX):
-                        await self._write(unknown[start : start + AT_ONCE_MAX])
+                        try:
+                            await self._write(unknown[start : start + AT_ONCE_MAX])
+                        except ReplicaRefused as refused:  # the others of the request were taken
+                            failure = refused
+                    if failure is not None:
+                        raise failure
                 except KafkaError as refused:
                     if not is_logged:
                         text = "could not report to the controller in which directories partitions are, and try again: %s"
@@ -142,7 +152,7 @@ class DirectoryAssignments:
                 for partition in topic.partitions:
                     # A topic that was deleted meanwhile needs no directory.
                     if partition.error_code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID):
-                        raise KafkaError(
+                        raise ReplicaRefused(
                             partition.error_code,
                             f"the directory of partition {partition.partition_index} of topic {uuid_text(topic.topic_id)} was "
                             f"refused: {error_name(partition.error_code)}",
