@@ -76,7 +76,7 @@ class OffsetsWatch:
 
     def __init__(self, history: History, bootstrap: str, groups: list[str]) -> None:
         self.failures: list[str] = []
-        self.answers = 0
+        self.answers = self.missed = 0
         self._history = history
         self._admin = ottla.Admin(bootstrap, **QUICK)
         self._groups = groups
@@ -93,7 +93,9 @@ class OffsetsWatch:
 
     def look(self) -> None:
         asked_s = time.monotonic()
-        for group, offsets in self._admin.list_consumer_group_offsets(self._groups, require_stable=True).values_found.items():
+        found_by_group = self._admin.list_consumer_group_offsets(self._groups, require_stable=True)
+        self.missed += len(found_by_group.errors)  # a group whose coordinator has just died is asked for the next time
+        for group, offsets in found_by_group.values_found.items():
             found = {place: each.offset for place, each in offsets.items() if each is not None}
             self._history.offsets_found(group, found, asked_s)
             self.answers += 1
