@@ -149,10 +149,15 @@ class JavaProducer:
         words = [f"{key}={value}" for key, value in own.items()]
         self._process = programs.start("SteadyProducer", name, topic, partitions, int(PAUSE_S * 1000), *words)
         self._is_stopped = False
+        self._position = self._stored = 0
 
     @property
     def stored(self) -> int:
-        return self._process.text().count("stored\t")
+        new = self._process.printed(self._position)  # only what is new: the output grows to many megabytes
+        new = new[: new.rfind(b"\n") + 1]
+        self._position += len(new)
+        self._stored += new.count(b"stored\t")
+        return self._stored
 
     def stop(self) -> None:
         if self._is_stopped:

@@ -24,6 +24,9 @@ class Reader:
         self._is_committed = is_committed
         self._places = [TopicPartition(topic, index) for index in range(partitions)]
         self._is_over = False
+        self.looks_for_end = False
+        """Set it when nothing is written any more; `is_at_end` says whether it has read everything then."""
+        self.is_at_end = False
         self._thread = threading.Thread(target=self._run, name=name)
         self._thread.start()
 
@@ -34,11 +37,16 @@ class Reader:
                 if records:
                     self._history.polled(self.name, records, is_committed=self._is_committed)
                     self.values.update(record.value for record in records)
+                elif self.looks_for_end:
+                    self.is_at_end = self._has_all()
             self._close()
         except Exception as failure:
             self.failures.append(f"{self.name}: {failure!r}")
 
     def _poll(self) -> list[Seen]:
+        raise NotImplementedError
+
+    def _has_all(self) -> bool:
         raise NotImplementedError
 
     def _close(self) -> None:
@@ -66,6 +74,10 @@ class OttlaReader(Reader):
     def _poll(self) -> list[Seen]:
         found = self._consumer.poll(0.1)
         return [Seen(TopicPartition(each.topic, each.partition), each.offset, str(each.value, "utf-8")) for each in found]
+
+    def _has_all(self) -> bool:
+        ends = self._consumer.end_offsets(self._places)
+        return all(self._consumer.position(place) >= end for place, end in ends.items())
 
     def _close(self) -> None:
         self._consumer.close()
@@ -101,6 +113,9 @@ class ConfluentReader(Reader):
             for each in self._consumer.consume(500, 0.1)
             if each.error() is None
         ]
+
+    def _has_all(self) -> bool:
+        return True  # librdkafka's positions do not count the markers behind the last record
 
     def _close(self) -> None:
         self._consumer.close()

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from tests.support.peers.topics import await_true
 from tests.support.recorded.producers import ConfluentProducer, JavaProducer, OttlaProducer, RecordedProducer
@@ -36,6 +36,17 @@ _PRODUCERS: dict[str, Callable[..., RecordedProducer]] = {
 _READERS: dict[str, Callable[..., Reader]] = {"ottla": OttlaReader, "confluent": ConfluentReader}
 
 
+class RecordedClient(Protocol):
+    """Any client that runs in the background."""
+
+    failures: list[str]
+
+    def stop(self) -> None: ...
+
+
+C = TypeVar("C", bound=RecordedClient)
+
+
 class Recorded:
     """The clients of one test and their history. `java` starts Java programs, for producers of that library."""
 
@@ -45,6 +56,7 @@ class Recorded:
         self._folder = folder
         self._java = java
         self._producers: list[RecordedProducer] = []
+        self._others: list[RecordedClient] = []
         self._readers: list[Reader] = []
         self._stopped: list[RecordedProducer] = []
 
@@ -64,10 +76,15 @@ class Recorded:
         name = f"{library}-reader-{len(self._readers)}"
         self._readers.append(_READERS[library](self.history, name, bootstrap, topic, partitions, is_committed, **settings))
 
+    def add(self, client: C) -> C:
+        """A client of another kind, which has been started with this history; it is stopped with the producers."""
+        self._others.append(client)
+        return client
+
     @property
     def failures(self) -> list[str]:
         """What went wrong so far: records that were not stored, clients that stopped."""
-        return [failure for client in (*self._producers, *self._readers) for failure in client.failures]
+        return [failure for client in (*self._producers, *self._others, *self._readers) for failure in client.failures]
 
     def await_more(self, count: int, producer: RecordedProducer | None = None) -> None:
         """Wait until every producer (or this one) was told that so many further records are stored."""
@@ -92,6 +109,8 @@ class Recorded:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for producer in self._producers:
             self.stop(producer)
+        for client in self._others:
+            client.stop()
         try:
             if error is None:
                 assert not self.failures, self.failures[:5]
@@ -112,11 +131,16 @@ class Recorded:
             assert self.report.stored, "nothing was stored, so nothing was checked"
 
     def _await_read(self) -> None:
-        stored = {send.value for send in self.history.of(Send) if send.offset is not None and send.transaction is None}
+        stored = {
+            send.value
+            for send in self.history.of(Send)
+            if send.offset is not None and (send.transaction is None or send.transaction.is_committed)
+        }
         for reader in self._readers:
+            reader.looks_for_end = True
 
             def is_so(reader: Reader = reader) -> bool:
-                return bool(reader.failures) or stored <= reader.values
+                return bool(reader.failures) or (stored <= reader.values and reader.is_at_end)
 
             try:
                 await_true(is_so, f"{reader.name} to read all {len(stored)} stored records")

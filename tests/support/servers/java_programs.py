@@ -45,7 +45,11 @@ class JavaProcess:
 
     def text(self) -> str:
         """All that it has printed so far."""
-        return os.pread(self._output.fileno(), 1 << 26, 0).decode("utf-8", "replace")
+        return self.printed(0).decode("utf-8", "replace")
+
+    def printed(self, position: int) -> bytes:
+        """What it has printed so far, from a byte position on."""
+        return os.pread(self._output.fileno(), 1 << 27, position)
 
     def tail(self) -> str:
         return "\n".join(line[:TAIL_CHARACTERS] for line in self.text().splitlines()[-TAIL_LINES:])

@@ -1,7 +1,8 @@
 """Reports to the controller in which of its log directories this node keeps each partition.
 
-A node with one directory reports nothing: the controller knows. With several, the node chooses the directory of a new
-partition and may move it later. When a directory fails, the controller needs to know which partitions lose their leader.
+With several directories the node chooses the one of a new partition and may move it later. When a directory fails, the
+controller needs to know which partitions lose their leader. A node with one directory reports only at its start, and only if
+that is another one than before (a disk that was replaced): the controller lets no replica lead whose directory is gone.
 
 One event loop; a background task reports all partitions that need it, up to `AT_ONCE_MAX` in one write, until the controller
 has taken them.
@@ -16,7 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode, error_name
-from ottla.ids import TopicPartition, Uuid, uuid_text
+from ottla.ids import DIRECTORY_LOST, TopicPartition, Uuid, uuid_text
+from ottla.log.directories.meta_properties import is_reserved
 
 if TYPE_CHECKING:
     from ottla.broker.doors import ControllerDoor
@@ -40,6 +42,10 @@ class Assignment(NamedTuple):
     directory_id: Uuid
 
 
+class ReplicaRefused(KafkaError):
+    """The controller has not taken the directory of one replica; it may have taken others of the same request."""
+
+
 class DirectoryAssignments:
     """The reports of one node, between `start` and `stop`. `broker_epoch` returns the epoch of its newest registration."""
 
@@ -56,7 +62,7 @@ class DirectoryAssignments:
 
     def start(self) -> None:
         self._is_stopped = False
-        self.look()
+        self._report()
 
     async def stop(self) -> None:
         self._is_stopped = True
@@ -66,8 +72,14 @@ class DirectoryAssignments:
 
     def look(self) -> None:
         """Partitions may have been created or moved: report those that the controller does not know of."""
-        if self._is_stopped or len(self._partitions.directories.directories) < 2:
-            return
+        if not self._is_stopped and not self._is_only_one:
+            self._report()
+
+    @property
+    def _is_only_one(self) -> bool:
+        return len(self._partitions.directories.directories) == 1
+
+    def _report(self) -> None:
         self._is_due = True
         if self._telling is None:
             self._telling = asyncio.get_running_loop().create_task(self._tell())
@@ -91,8 +103,14 @@ class DirectoryAssignments:
                 self._is_due = False
                 try:
                     unknown = self._unknown()
+                    failure: ReplicaRefused | None = None
                     for start in range(0, len(unknown), AT_ONCE_MAX):
-                        await self._write(unknown[start : start + AT_ONCE_MAX])
+                        try:
+                            await self._write(unknown[start : start + AT_ONCE_MAX])
+                        except ReplicaRefused as refused:  # the others of the request were taken
+                            failure = refused
+                    if failure is not None:
+                        raise failure
                 except LogDirectoryFailed:
                     raise
                 except Exception as refused:  # of the controller; or a bug, and what it does not know must not stay so
@@ -119,6 +137,8 @@ class DirectoryAssignments:
             if partition.node_id not in state.replicas or self._partitions.directories.future_of(partition.name) is not None:
                 continue
             known = state.directories[state.replicas.index(partition.node_id)] if state.directories else None
+            if known is not None and self._is_only_one and known != DIRECTORY_LOST and is_reserved(known):
+                continue  # there is no choice to report
             if known != directory.directory_id:
                 found.append(Assignment(partition.topic_id, partition.index, directory.directory_id))
         return found
@@ -136,7 +156,7 @@ class DirectoryAssignments:
                 for partition in topic.partitions:
                     # A topic that was deleted meanwhile needs no directory.
                     if partition.error_code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID):
-                        raise KafkaError(
+                        raise ReplicaRefused(
                             partition.error_code,
                             f"the directory of partition {partition.partition_index} of topic {uuid_text(topic.topic_id)} was "
                             f"refused: {error_name(partition.error_code)}",

@@ -1,18 +1,21 @@
 """Decides on AssignReplicasToDirs: stores in which of its log directories a broker keeps its replicas. Pure.
 
-Each replica succeeds or fails on its own. If its directory is offline, the replica leaves the ISR.
+Each replica succeeds or fails on its own. If its directory is offline, the replica leaves the ISR. If its old directory is gone
+because the disk was replaced, it has to wait for a leader to copy from.
 """
 
 from __future__ import annotations
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.ids import Uuid, uuid_text
+from ottla.ids import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Uuid, uuid_text
 from ottla.metadata.controller.brokers import check_broker_epoch
 from ottla.metadata.controller.decision import Decision
-from ottla.metadata.controller.leadership import change_of, find_partition, leadership_changes
+from ottla.metadata.controller.leadership import PartitionOf, change_of, find_partition, leadership_changes
 from ottla.metadata.controller.state import ControllerState
 from ottla.metadata.features import DIRECTORIES_FROM
+from ottla.metadata.image.cluster import BrokerRegistration
+from ottla.metadata.image.topics import NO_LEADER
 from ottla.wire.base import Message
 from ottla.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -49,6 +52,34 @@ def assign_replicas_to_dirs(
     return Decision(response, records)
 
 
+def _check_replaced(state: ControllerState, which: PartitionOf, broker: BrokerRegistration) -> None:
+    """Refuse the new disk of a replica while nobody leads and another replica has kept its disk.
+
+    The new log is empty. With its directory known, the replica could be elected: as the last one in sync, as the last known
+    leader, or as the first one in an unclean election. The others would truncate theirs to it, as in Apache Kafka 4.3.0.
+    """
+    partition = which.state
+    if partition.leader != NO_LEADER:
+        return
+    brokers = state.image.cluster.brokers
+    keepers = [
+        replica
+        for replica, directory_id in zip(partition.replicas, partition.directories, strict=True)
+        if replica in brokers and not _is_replaced(brokers[replica], directory_id)
+    ]
+    if keepers and broker.id not in keepers:
+        raise KafkaError(
+            ErrorCode.LEADER_NOT_AVAILABLE,
+            f"{which.topic.name}-{which.number} has no leader to copy from, and the disk of broker {broker.id} was replaced: "
+            f"bring back the replicas in sync, or accept a loss and let one of {keepers} lead",
+        )
+
+
+def _is_replaced(broker: BrokerRegistration, directory_id: Uuid) -> bool:
+    """Whether a broker has registered without the directory that a replica was in."""
+    return directory_id not in (*broker.directories, DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED)
+
+
 def assign_directory(state: ControllerState, broker_id: int, topic_id: Uuid, number: int, directory_id: Uuid) -> Decision[None]:
     """Store the directory in which a broker keeps a replica. If that directory is offline, the replica leaves the ISR."""
     if state.image.metadata_version < DIRECTORIES_FROM:
@@ -60,6 +91,7 @@ def assign_directory(state: ControllerState, broker_id: int, topic_id: Uuid, num
     broker = state.image.cluster.brokers.get(broker_id)
     if broker is None or broker_id not in which.state.replicas:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {broker_id} has no replica of {topic.name}-{number}")
+    _check_replaced(state, which, broker)
     change = change_of(state, which)
     change.directories[broker_id] = directory_id
     record = change.build(topic_id, number)

@@ -7,12 +7,14 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.metadata.controller.directories import assign_directory, assign_replicas_to_dirs
+from ottla.metadata.controller.elections import elect_leaders
 from ottla.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsRequestDirectoryData,
     AssignReplicasToDirsRequestPartitionData,
     AssignReplicasToDirsRequestTopicData,
 )
+from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 
 BOTH = [directory_of(1, 0), directory_of(1, 1)]
 
@@ -102,3 +104,42 @@ def test_directories_of_unknown_replicas_are_refused() -> None:
     with pytest.raises(KafkaError) as error:
         assign_directory(old.state, 1, made.id, 0, directory_of(1))
     assert error.value.code == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize("elr", [0, 1])
+def test_replaced_disk_is_refused_until_another_replica_leads(elr: int) -> None:
+    """Its log is empty, and the other replica would truncate its own to it. Apache Kafka 4.3.0 lets it lead."""
+    cluster = ControllerCluster(features={"eligible.leader.replicas.version": elr})
+    for broker in (1, 2):
+        cluster.add_broker(broker)
+    topic = cluster.create_topic("t", assignments=[[1, 2]])
+    for broker in (2, 1):
+        cluster.heartbeat(broker, want_fence=True)
+    cluster.now_ms += 60_000
+    replaced = directory_of(1, 7)
+    cluster.add_broker(1, log_dirs=[replaced])
+    with pytest.raises(KafkaError, match="t-0 has no leader to copy from, and the disk of broker 1 was replaced") as refused:
+        assign_directory(cluster.state, 1, topic.id, 0, replaced)
+    assert refused.value.code == ErrorCode.LEADER_NOT_AVAILABLE
+    cluster.add_broker(2)
+    assert cluster.partition("t").leader == -1
+    elect = ElectLeadersRequest(election_type=1, topic_partitions=[TopicPartitions(topic="t", partitions=[0])])
+    cluster.apply(elect_leaders(cluster.state, elect, 0))
+    assert cluster.partition("t").leader == 2
+    cluster.apply(assign_directory(cluster.state, 1, topic.id, 0, replaced))
+    assert cluster.partition("t").directories[0] == replaced
+
+
+def test_replaced_disks_of_all_replicas_are_taken() -> None:
+    """Nothing can be saved by waiting."""
+    cluster = ControllerCluster()
+    for broker in (1, 2):
+        cluster.add_broker(broker)
+    topic = cluster.create_topic("t", assignments=[[1, 2]])
+    for broker in (2, 1):
+        cluster.heartbeat(broker, want_fence=True)
+    cluster.now_ms += 60_000
+    for broker in (1, 2):
+        cluster.add_broker(broker, log_dirs=[directory_of(broker, 7)])
+    cluster.apply(assign_directory(cluster.state, 2, topic.id, 0, directory_of(2, 7)))
+    assert cluster.partition("t").directories[1] == directory_of(2, 7)
