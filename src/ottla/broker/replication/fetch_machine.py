@@ -115,7 +115,7 @@ class FetchMachine:
         self._node_id = node_id
         self._followed: dict[Key, Followed] = {}
         self._active: dict[Key, None] = {}
-        """Partitions to fetch: those without an action under way and without a pause. A dict: requests name them in its order."""
+        """Partitions to fetch: those without an action under way and without a pause. A dict, for its order."""
         self._paused: dict[Key, float] = {}
         """Partition → when it may be fetched again."""
         self._changed: dict[Key, None] = {}
