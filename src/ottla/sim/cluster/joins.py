@@ -34,24 +34,24 @@ class Joins(ClusterChecker):
     """Tells of proposals to add a replica to an ISR."""
 
     def __init__(self) -> None:
-        self._waiting: dict[int, asyncio.Future[str]] = {}
+        self._waiting: list[tuple[int, asyncio.Future[str]]] = []
 
     def isr_proposed(self, node: str, held: HeldPartition, isr: tuple[int, ...]) -> None:
-        for replica in isr:
-            waiting = self._waiting.get(replica)
-            if replica not in held.isr and waiting is not None and not waiting.done():
+        for replica, waiting in self._waiting:
+            if replica in isr and replica not in held.isr and not waiting.done():
                 waiting.set_result(node)
 
     async def next_join(self, replica: int) -> str | None:
         """The leader that next proposes this replica; None if none does in time."""
-        self._waiting[replica] = asyncio.get_running_loop().create_future()
+        proposed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._waiting.append((replica, proposed))
         try:
             async with asyncio.timeout(WAIT_S_MAX):
-                return await self._waiting[replica]
+                return await proposed
         except TimeoutError:
             return None
         finally:
-            del self._waiting[replica]
+            self._waiting.remove((replica, proposed))
 
 
 class JoinTroubles:

@@ -93,7 +93,7 @@ def make_cluster_plan(seed: int, nodes: int = NODES, replicas: int = 1) -> Clust
         nodes,
         is_static=random.random() < 0.3,
         rates=tuple(random.choice(rates) for _ in range(nodes)),
-        troubles=tuple(_trouble(random, kind, nodes) for kind in kinds),
+        troubles=(*(_trouble(random, kind, nodes) for kind in kinds), *_lonely(seed, nodes)),
         replication_factor=replicas,
     )
 
@@ -123,6 +123,12 @@ def _trouble(random: Random, kind: str, nodes: int) -> Trouble:
         node=random.randrange(nodes),
         changes=random.randint(0, random.choice((5, 30))),
     )
+
+
+def _lonely(seed: int, nodes: int) -> list[Trouble]:
+    """In some runs the active controller reaches clients and no other node: what it has decided then is never committed."""
+    random = Random(f"{seed}/plan/lonely")
+    return [replace(_trouble(random, "lonely leader", nodes), is_aimed=True)] if random.random() < 0.4 else []
 
 
 def _base(plan: Plan, random: Random) -> Plan:
