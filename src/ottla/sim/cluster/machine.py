@@ -12,6 +12,7 @@ from ottla.config.broker import BrokerConfig
 from ottla.env import World
 from ottla.ids import TopicPartition, uuid_text
 from ottla.metadata.image.image import MetadataImage
+from ottla.sim.cluster.checkers.checker import HeldPartition, PartitionKey
 from ottla.sim.cluster.checkers.equal_replicas import Replica
 from ottla.sim.cluster.watching import Watch, logged_batches, watched_node
 from ottla.sim.loop import VirtualLoop
@@ -73,6 +74,7 @@ class ClusterMachine(Machine):
 
     def start(self) -> None:
         self._network.boot(self.name)
+        self._watch.partitions.pop(self.name, None)
         super().start()
 
     async def format(self, world: World) -> None:
@@ -107,6 +109,15 @@ class ClusterMachine(Machine):
                 batches = logged_batches(log, log.log_start_offset, log.high_watermark)
                 found[partition.name] = Replica(log.log_start_offset, log.high_watermark, [each.entry for each in batches])
         return found
+
+    def tell_writes_lost(self) -> None:
+        """Tell the checkers that its unsynced writes are about to be lost."""
+        self._watch.tell(self._watch.checkers.writes_lost, self.name)
+
+    def held(self, key: PartitionKey) -> HeldPartition | None:
+        """A partition as its process has it now; None if it has none, or is dead."""
+        found = self._watch.partitions.get(self.name)
+        return None if found is None or not self.is_alive else found.held(key)
 
     @property
     def leads(self) -> bool:

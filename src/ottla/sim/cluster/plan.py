@@ -9,6 +9,8 @@ from ottla.sim.coordination import EXPIRING_OFFSETS, FLUSHED
 from ottla.sim.plan import Plan, make_plan
 
 NODES = 3
+JOIN_KINDS = ("stale join", "stale join", "lonely leader")
+"""What may also happen where partitions have replicas."""
 KINDS = (
     *("kill", "kill", "kill", "crash", "crash"),
     *("power", "power", "power crash"),
@@ -19,7 +21,7 @@ KINDS = (
 )
 """What may happen, see `troubles.py`."""
 LOSES_POWER = {"power": "kill", "power crash": "crash"}
-"""Kinds that lose unsynced writes → what happens instead where acknowledged records need not be synced."""
+"""Kinds that lose unsynced writes → what happens instead where acknowledged records are neither synced nor replicated."""
 QUORUM_SETTINGS = {
     "controller.quorum.election.timeout.ms": "400",
     "controller.quorum.election.backoff.max.ms": "200",
@@ -30,6 +32,10 @@ QUORUM_SETTINGS = {
     "request.timeout.ms": "3000",
 }
 """Short timeouts. A Fetch of the quorum is parked for up to 500 ms, so the fetch timeout is longer."""
+
+
+LAG_MAX_MS = 1500
+"""replica.lag.time.max.ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +77,15 @@ def make_cluster_plan(seed: int, nodes: int = NODES, replicas: int = 1) -> Clust
     random = Random(f"{seed}/plan/cluster")
     base = _base(make_plan(seed), random)
     kinds = [random.choice(KINDS) for _ in range(random.randint(2, 6))]
+    is_replicated = replicas > 1
     is_flushed = base.is_flushed or (any(kind in LOSES_POWER for kind in kinds) and random.random() < 0.7)
     if is_flushed:
         base = replace(base, settings=base.settings | FLUSHED)
-    else:
+    elif not is_replicated:
         kinds = [LOSES_POWER.get(kind, kind) for kind in kinds]
-    if replicas > 1:
-        base = _replicated(base, replicas)
+    if is_replicated:
+        base = _replicated(base, replicas, random)
+        kinds[:2] = [random.choice((kind, *JOIN_KINDS)) for kind in kinds[:2]]
     # A fast clock evicts members sooner than their session timeout says, and the checkers would not expect it.
     rates = (0.8, 0.95, 1.0, 1.0) if base.groups else (0.8, 0.95, 1.0, 1.0, 1.05, 1.25)
     return ClusterPlan(
@@ -85,19 +93,23 @@ def make_cluster_plan(seed: int, nodes: int = NODES, replicas: int = 1) -> Clust
         nodes,
         is_static=random.random() < 0.3,
         rates=tuple(random.choice(rates) for _ in range(nodes)),
-        troubles=tuple(_trouble(random, kind, nodes) for kind in kinds),
+        troubles=(*(_trouble(random, kind, nodes) for kind in kinds), *_lonely(seed, nodes)),
         replication_factor=replicas,
     )
 
 
-def _replicated(plan: Plan, replicas: int) -> Plan:
-    """With `replicas` of every partition. Only what a majority of them has is promised to be kept: all producers ask for it."""
+def _replicated(plan: Plan, replicas: int, random: Random) -> Plan:
+    """With `replicas` of every partition. Only what a majority of them has is promised to be kept: all producers ask for it.
+
+    In some runs nothing is committed while a replica is out of sync; the ELR is in use then.
+    """
+    min_isr = replicas if random.random() < 0.25 else replicas // 2 + 1
     settings = plan.settings | {
         "offsets.topic.replication.factor": str(replicas),
         "transaction.state.log.replication.factor": str(replicas),
         "transaction.state.log.min.isr": str(replicas // 2 + 1),
-        "min.insync.replicas": str(replicas // 2 + 1),
-        "replica.lag.time.max.ms": "1500",
+        "min.insync.replicas": str(min_isr),
+        "replica.lag.time.max.ms": str(LAG_MAX_MS),
     }
     return replace(plan, settings=settings, producers=[replace(each, acks=-1) for each in plan.producers])
 
@@ -111,6 +123,12 @@ def _trouble(random: Random, kind: str, nodes: int) -> Trouble:
         node=random.randrange(nodes),
         changes=random.randint(0, random.choice((5, 30))),
     )
+
+
+def _lonely(seed: int, nodes: int) -> list[Trouble]:
+    """In some runs the active controller reaches clients and no other node: what it has decided then is never committed."""
+    random = Random(f"{seed}/plan/lonely")
+    return [replace(_trouble(random, "lonely leader", nodes), is_aimed=True)] if random.random() < 0.4 else []
 
 
 def _base(plan: Plan, random: Random) -> Plan:

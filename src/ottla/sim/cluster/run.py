@@ -28,16 +28,21 @@ from ottla.sim.clients.auditor import Auditor
 from ottla.sim.clients.client import Stage
 from ottla.sim.clients.consumer import Consumer
 from ottla.sim.clients.producer import Producer
-from ottla.sim.cluster.checkers.checker import ClusterCheckers
+from ottla.sim.cluster.checkers.checker import ClusterCheckers, HeldPartition, PartitionKey
 from ottla.sim.cluster.checkers.committed_log import CommittedLog
+from ottla.sim.cluster.checkers.committed_records import CommittedRecords
 from ottla.sim.cluster.checkers.durable_majority import DurableMajority
 from ottla.sim.cluster.checkers.equal_replicas import EqualReplicas, Replica
 from ottla.sim.cluster.checkers.fencing import Fencing
 from ottla.sim.cluster.checkers.images import Images
 from ottla.sim.cluster.checkers.one_leader import OneLeader
+from ottla.sim.cluster.checkers.partition_states import PartitionStates
 from ottla.sim.cluster.checkers.producer_blocks import ProducerBlocks
+from ottla.sim.cluster.checkers.steady_isr import SteadyIsr
+from ottla.sim.cluster.joins import Joins
 from ottla.sim.cluster.machine import METADATA_FOLDER, Cluster, ClusterMachine
-from ottla.sim.cluster.plan import NODES, ClusterPlan, make_cluster_plan
+from ottla.sim.cluster.plan import LAG_MAX_MS, NODES, ClusterPlan, make_cluster_plan
+from ottla.sim.cluster.safekeeping import Safekeeping
 from ottla.sim.cluster.timeline import timeline
 from ottla.sim.cluster.troubles import ClusterTroubles
 from ottla.sim.cluster.watching import Watch
@@ -90,8 +95,12 @@ class _Run:
         self._images = Images(self._image_committed)
         self._replicas = EqualReplicas()
         self._durable = DurableMajority(lambda: {each.name: each.disk for each in self.machines}, METADATA_FOLDER)
+        self._states, self._records = PartitionStates(), CommittedRecords(self._held_by)
+        self._steady = SteadyIsr(loop.true_time, LAG_MAX_MS / 1000 / max(plan.rates))
+        self._joins, self._safekeeping = Joins(), Safekeeping()
+        looking_in = [self._fencing, self._blocks, self._states, self._records, self._steady, self._joins, self._safekeeping]
         watch = self._watch = Watch(
-            ClusterCheckers([self._leaders, self._log, self._durable, self._images, self._fencing, self._blocks]), trace
+            ClusterCheckers([self._leaders, self._log, self._durable, self._images, *looking_in]), trace
         )
         cluster = Cluster(seed, plan.nodes, plan.is_static, {TRANSACTION_VERSION: base.version.first})
         self.machines = [
@@ -112,6 +121,7 @@ class _Run:
                 UniqueProducerIds(),
                 MonotonicQuorum(),
                 LastingTopics(),
+                self._records,
                 *self._groups.all,
             ]
         )
@@ -122,8 +132,10 @@ class _Run:
         self._cast = Cast(base, self.stage, self.admin)
 
     def _image_committed(self, before: MetadataImage, image: MetadataImage) -> None:
-        self._fencing.image_committed(before, image)
-        self._blocks.image_committed(before, image)
+        self._watch.checkers.image_committed(before, image)
+
+    def _held_by(self, number: int, key: PartitionKey) -> HeldPartition | None:
+        return self.machines[number - 1].held(key)
 
     async def run(self) -> dict[str, int]:
         self.stage.gate.set()
@@ -134,7 +146,7 @@ class _Run:
         self._cast.assemble()
         clients = self._cast.clients
         tasks = [self._loop.create_task(client.run(), name=client.name) for client in clients]
-        troubles = ClusterTroubles(self.plan, self.machines, self._network, self.stage, clients)
+        troubles = ClusterTroubles(self.plan, self.machines, self._network, self.stage, clients, self._joins, self._safekeeping)
         await self._unless_failed(troubles.run(), tasks)
         await self._within(HEALING_S_MAX, "after the troubles", self._all_serve(), tasks)
         self.stage.is_ending = True
@@ -226,6 +238,9 @@ class _Run:
             "images": self._images.judged,
             "broker requests": self._fencing.judged,
             "replicas": self._replicas.judged,
+            "partition states": self._states.judged,
+            "committed records": self._records.judged,
+            "dropped from ISRs": self._steady.judged,
             "blocks": len(self._blocks.blocks),
             "acknowledged": sum(each.acknowledged for each in clients if isinstance(each, Producer)),
             "consumed": sum(each.read for each in clients if isinstance(each, Consumer)),

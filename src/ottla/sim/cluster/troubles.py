@@ -6,6 +6,9 @@
 - `cut off`: no other host can be reached; `deaf`: nothing arrives; `mute`: nothing leaves; `split`: two nodes cannot reach each
   other; `client`: a client cannot reach a node.
 - `storm`: packets are lost and connections are reset, everywhere. `slow disk`, `clock`: of one node.
+- `stale join`, `lonely leader`: see `joins.py`.
+
+Where acknowledged records need not be synced, `safekeeping.py` decides whether a node may end.
 """
 
 from __future__ import annotations
@@ -16,8 +19,10 @@ from dataclasses import replace
 from random import Random
 
 from ottla.sim.clients.client import Client, Stage
+from ottla.sim.cluster.joins import Joins, JoinTroubles
 from ottla.sim.cluster.machine import ClusterMachine
-from ottla.sim.cluster.plan import ClusterPlan, Trouble
+from ottla.sim.cluster.plan import LOSES_POWER, ClusterPlan, Trouble
+from ottla.sim.cluster.safekeeping import Safekeeping
 from ottla.sim.coordination import CLOCK_ERRORS_MS
 from ottla.sim.net import SimNetwork
 
@@ -35,10 +40,14 @@ class ClusterTroubles:
         network: SimNetwork,
         stage: Stage,
         clients: Sequence[Client],
+        joins: Joins | None = None,
+        safekeeping: Safekeeping | None = None,
     ) -> None:
         self._plan, self._machines, self._network, self._stage = plan, machines, network, stage
         self._clients = clients
         self._random = Random(f"{plan.seed}/troubles")
+        self._safekeeping = safekeeping or Safekeeping()
+        self._joins = JoinTroubles(machines, network, joins or Joins(), self._random, self._lose_power)
 
     async def run(self) -> None:
         """Return when all troubles are over and every node has been started again. They may not be up yet."""
@@ -60,6 +69,13 @@ class ClusterTroubles:
             await self._storm(trouble)
         elif trouble.kind == "kill all":
             await self._end_all(trouble)
+        elif trouble.kind == "stale join":
+            machine = next((each for each in self._machines[trouble.node :] if not each.leads), self._machines[0])
+            self._stage.trace.note(machine.name, trouble.kind)
+            await self._joins.stale_join(machine)
+        elif trouble.kind == "lonely leader":
+            self._stage.trace.note(machine.name, trouble.kind)
+            await self._joins.lonely_leader(machine)
         else:
             async with machine.turn:
                 await self._trouble_one(trouble, machine)
@@ -85,7 +101,29 @@ class ClusterTroubles:
             await asyncio.sleep(trouble.length_s)
             self._revive(machine)
 
+    async def _lose_power(self, machine: ClusterMachine) -> None:
+        async with machine.turn:
+            if self._may_end("power", machine):
+                machine.lose_power()
+                self._revive(machine)
+
+    def _may_end(self, kind: str, *machines: ClusterMachine) -> bool:
+        """Whether these may end now, and takes account of it."""
+        if self._plan.base.is_flushed or self._plan.replication_factor == 1 or kind == "stop":
+            return True
+        loses_writes = kind in LOSES_POWER
+        if not self._safekeeping.may_end({machine.number for machine in machines}, loses_writes):
+            self._stage.trace.note(machines[0].name, "spared", f"{kind}: acknowledged records could be lost")
+            return False
+        for machine in machines:
+            self._safekeeping.note_end(machine.number, loses_writes)
+            if loses_writes:
+                machine.tell_writes_lost()
+        return True
+
     async def _end(self, trouble: Trouble, machine: ClusterMachine) -> None:
+        if not self._may_end(trouble.kind, machine):
+            return
         if trouble.kind in ("crash", "power crash") and machine.is_alive:
             machine.crash_in(trouble.changes)
             try:
@@ -101,6 +139,8 @@ class ClusterTroubles:
             machine.kill()
 
     async def _end_all(self, trouble: Trouble) -> None:
+        if not self._may_end(trouble.kind, *self._machines):
+            return
         for machine in self._machines:
             machine.kill()
         await asyncio.sleep(trouble.length_s)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ottla.log.partition_log import PartitionLog
     from ottla.metadata.image.delta import MetadataDelta
     from ottla.metadata.image.image import MetadataImage
+    from ottla.sim.cluster.watching_partitions import PartitionsWatch
     from ottla.sim.trace import Trace
 
 READ_BYTES = 1 << 22
@@ -40,6 +41,8 @@ class Watch:
     def __init__(self, checkers: ClusterCheckers, trace: Trace) -> None:
         self.checkers = checkers
         self.trace = trace
+        self.partitions: dict[str, PartitionsWatch] = {}
+        """The partitions of each node's newest life."""
         self.violation: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def tell(self, event: Callable[..., None], *what: object) -> None:
@@ -56,6 +59,8 @@ def watched_node(watch: Watch, name: str) -> type[Node]:
     """A `Node` that reports to `watch` under this name, for one life."""
 
     class WatchedNode(Node):
+        _watched_partitions: PartitionsWatch | None = None
+
         async def _open_quorum(self, storage: Storage) -> QuorumHost:
             quorum = await super()._open_quorum(storage)
             watch.tell(watch.checkers.started, name)
@@ -70,6 +75,13 @@ def watched_node(watch: Watch, name: str) -> type[Node]:
         async def _publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
             await super()._publish(delta, image)
             watch.tell(watch.checkers.published, name, image)
+            if self._watched_partitions is None and self._broker is not None and self._broker._partitions is not None:
+                from ottla.sim.cluster.watching_partitions import PartitionsWatch  # late: it builds on this file
+
+                watched = PartitionsWatch(watch, name, self._broker._partitions)
+                self._watched_partitions = watch.partitions[name] = watched
+            if self._watched_partitions is not None:
+                self._watched_partitions.published()
 
     return WatchedNode
 

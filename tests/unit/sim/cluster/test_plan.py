@@ -1,6 +1,6 @@
 """Plans of runs with several nodes."""
 
-from ottla.sim.cluster.plan import KINDS, LOSES_POWER, make_cluster_plan
+from ottla.sim.cluster.plan import JOIN_KINDS, KINDS, LOSES_POWER, make_cluster_plan
 from ottla.sim.coordination import FLUSHED
 
 
@@ -18,7 +18,7 @@ def test_unsynced_writes_are_lost_only_where_all_is_synced_before_it_is_acknowle
 
 def test_every_kind_of_trouble_and_of_quorum_is_planned() -> None:
     plans = [make_cluster_plan(seed) for seed in range(200)]
-    assert {trouble.kind for plan in plans for trouble in plan.troubles} == set(KINDS)
+    assert {trouble.kind for plan in plans for trouble in plan.troubles} == {*KINDS, "lonely leader"}
     assert {plan.is_static for plan in plans} == {True, False}
 
 
@@ -26,10 +26,16 @@ def test_with_replicas_every_producer_waits_for_all_that_are_in_sync() -> None:
     plans = [make_cluster_plan(seed, replicas=3) for seed in range(30)]
     assert {plan.replication_factor for plan in plans} == {3}
     assert {producer.acks for plan in plans for producer in plan.base.producers} == {-1}
-    assert {plan.base.settings["min.insync.replicas"] for plan in plans} == {"2"}
+    assert {plan.base.settings["min.insync.replicas"] for plan in plans} == {"2", "3"}
 
 
 def test_clocks_are_not_fast_where_members_have_sessions() -> None:
     for seed in range(200):
         plan = make_cluster_plan(seed)
         assert not plan.base.groups or max(plan.rates) <= 1.0
+
+
+def test_replicas_lose_unsynced_writes_and_meet_troubles_of_joins() -> None:
+    plans = [make_cluster_plan(seed, replicas=3) for seed in range(100)]
+    unsynced = {trouble.kind for plan in plans if not plan.base.is_flushed for trouble in plan.troubles}
+    assert {*LOSES_POWER, *JOIN_KINDS} <= unsynced

@@ -5,10 +5,11 @@ An `Entry` identifies one batch of the metadata log; its records are decoded onl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ottla.broker.hosts.metadata_log import MetadataBatch, read_batch
+from ottla.ids import TopicPartition, Uuid
 from ottla.metadata.image.image import MetadataImage
 from ottla.records.batch import BatchView
 from ottla.wire.base import Message
@@ -51,6 +52,28 @@ class Answer(NamedTuple):
     """The epoch of the asking broker's registration when the controller decided; None if it had none."""
 
 
+PartitionKey = tuple[Uuid, int]
+"""Topic id and partition number."""
+
+
+class HeldPartition(NamedTuple):
+    """A partition as a node has it at this moment."""
+
+    key: PartitionKey
+    name: TopicPartition
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+    is_leading: bool
+    is_compacted: bool
+    log_start_offset: int
+    high_watermark: int
+    log_end_offset: int
+    entries: Callable[[int, int], Sequence[Entry]]
+    """Reads the batches from one offset up to another."""
+
+
 class ClusterChecker:
     """The base class of checkers that look into nodes: gets every event and ignores it. Nodes are named as in the trace."""
 
@@ -74,6 +97,18 @@ class ClusterChecker:
 
     def answered(self, node: str, answer: Answer) -> None:
         """The controller of a node has answered a request without an error."""
+
+    def image_committed(self, before: MetadataImage, image: MetadataImage) -> None:
+        """`image` follows `before` in the committed log."""
+
+    def writes_lost(self, node: str) -> None:
+        """A node has lost unsynced writes that it may have acknowledged."""
+
+    def partition_held(self, node: str, held: HeldPartition) -> None:
+        """A node has applied metadata to a partition, or its high watermark has moved."""
+
+    def isr_proposed(self, node: str, held: HeldPartition, isr: tuple[int, ...]) -> None:
+        """A leader is about to ask the controller for another ISR."""
 
     def ended(self, images: dict[str, MetadataImage]) -> None:
         """The run is over, all nodes have caught up: the image of each."""

@@ -1,0 +1,46 @@
+"""Decides whether a node may end now, in runs where records are acknowledged before they are synced.
+
+A machine that loses its power loses unsynced writes. Replication makes up for that as long as another replica that could lead
+has them. The controller takes every broker that comes back after an unclean end for one that has lost records, a killed one as
+well. So only if all replicas in the ISR and ELR of a partition end uncleanly, and one of them with a power loss, may an
+acknowledged record be lost. Such an end is not carried out: then the checkers have to excuse nothing.
+"""
+
+from __future__ import annotations
+
+from ottla.metadata.image.image import MetadataImage
+from ottla.metadata.image.topics import PartitionState
+from ottla.sim.cluster.checkers.checker import ClusterChecker
+
+
+class Safekeeping(ClusterChecker):
+    """Keeps account of the brokers whose last process has ended uncleanly, until they are registered again."""
+
+    def __init__(self) -> None:
+        self._image = MetadataImage()
+        self._unclean: dict[int, tuple[int, bool]] = {}
+        """Broker → the epoch in which it was registered at that end, and whether it has lost power since."""
+
+    def image_committed(self, before: MetadataImage, image: MetadataImage) -> None:
+        self._image = image
+        for broker_id, (epoch, _) in list(self._unclean.items()):
+            broker = image.cluster.brokers.get(broker_id)
+            if broker is not None and broker.epoch > epoch:
+                del self._unclean[broker_id]
+
+    def note_end(self, broker_id: int, loses_writes: bool) -> None:
+        """A broker's process ends uncleanly."""
+        broker = self._image.cluster.brokers.get(broker_id)
+        has_lost = self._unclean.get(broker_id, (0, False))[1]
+        self._unclean[broker_id] = (-1 if broker is None else broker.epoch, loses_writes or has_lost)
+
+    def may_end(self, broker_ids: set[int], loses_writes: bool) -> bool:
+        """Whether these brokers may end uncleanly, all at once, without a loss of acknowledged records."""
+        states = [state for topic in self._image.topics.by_id.values() for state in topic.partitions.values()]
+        return all(self._is_kept(state, broker_ids, loses_writes) for state in states)
+
+    def _is_kept(self, state: PartitionState, broker_ids: set[int], loses_writes: bool) -> bool:
+        holders = {*state.isr, *state.elr} or {*state.last_known_elr}
+        if not holders & broker_ids or holders - broker_ids - self._unclean.keys():
+            return True
+        return not loses_writes and not any(self._unclean.get(each, (0, False))[1] for each in holders)

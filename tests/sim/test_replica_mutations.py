@@ -1,0 +1,104 @@
+"""Checkers of replicated partitions can fail: each broken kind of replication is detected within 100 seeds.
+
+Beside each: the first seed that detected it when it was written down.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.broker.partitions.in_sync import NO_BROKER_EPOCH, InSyncReplicas, RemoteReplica
+from ottla.broker.partitions.partition import Partition
+from ottla.broker.partitions.partitions import Partitions
+from ottla.metadata.controller import alter_partition
+from ottla.metadata.controller.partition_change import PartitionChange
+from ottla.sim.cluster.run import run_cluster_seed
+from ottla.sim.run import RunFailed
+
+SEEDS_MAX = 100
+
+
+def acknowledged_before_replication(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(InSyncReplicas, "awaited", lambda *_: ())
+
+
+def older_partition_epochs_are_adopted(patch: pytest.MonkeyPatch) -> None:
+    adopt, decided = Partition.adopt, Partition.isr_decided
+
+    def adopt_any(partition: Partition, state: Any) -> None:
+        partition.partition_epoch = min(partition.partition_epoch, state.partition_epoch - 1)
+        adopt(partition, state)
+
+    def decide_any(partition: Partition, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
+        partition.partition_epoch = min(partition.partition_epoch, partition_epoch - 1)
+        decided(partition, isr, leader_epoch, partition_epoch)
+
+    patch.setattr(Partition, "adopt", adopt_any)
+    patch.setattr(Partition, "isr_decided", decide_any)
+
+
+def high_watermark_waits_for_the_known_isr_alone(patch: pytest.MonkeyPatch) -> None:
+    """Neither for replicas of a pending change nor for those that may join."""
+    patch.setattr(
+        InSyncReplicas, "awaited", lambda replicas, *_: tuple(each for each in replicas.remote if each in replicas.isr)
+    )
+
+
+def unclean_replicas_stay_eligible(patch: pytest.MonkeyPatch) -> None:
+    fill = PartitionChange._fill_elr
+
+    def fill_with_unclean(change: PartitionChange) -> None:
+        change.unclean_shutdown_replicas = ()
+        fill(change)
+
+    patch.setattr(PartitionChange, "_fill_elr", fill_with_unclean)
+
+
+def truncation_is_skipped(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Partition, "diverging_epoch", lambda partition, epoch, offset: None)
+
+
+def caught_up_time_is_not_refreshed(patch: pytest.MonkeyPatch) -> None:
+    fetched = RemoteReplica.fetched
+
+    def fetched_in_vain(replica: RemoteReplica, *what: Any) -> None:
+        before_s = replica.caught_up_s
+        fetched(replica, *what)
+        replica.caught_up_s = before_s
+
+    patch.setattr(RemoteReplica, "fetched", fetched_in_vain)
+
+
+def stale_broker_epochs_join_the_isr(patch: pytest.MonkeyPatch) -> None:
+    may_be_in_sync = alter_partition._may_be_in_sync
+    is_eligible = Partitions.is_eligible
+    patch.setattr(alter_partition, "_may_be_in_sync", lambda state, broker, _: may_be_in_sync(state, broker, -1))
+    patch.setattr(Partitions, "is_eligible", lambda here, replica, _: is_eligible(here, replica, NO_BROKER_EPOCH))
+    patch.setattr(InSyncReplicas, "is_stale", lambda *_: False)
+
+
+MUTATIONS = {
+    acknowledged_before_replication: r"in the ISR of .* ends at",
+    older_partition_epochs_are_adopted: r"went back from partition epoch",
+    high_watermark_waits_for_the_known_isr_alone: r"in the ISR of .* ends at",
+    unclean_replicas_stay_eligible: r"ends at|is committed there",
+    truncation_is_skipped: r"is committed there",
+    caught_up_time_is_not_refreshed: r"wants to drop .* although the high watermark",
+    stale_broker_epochs_join_the_isr: r"ends at|is committed there",
+}
+
+
+def run_seeds() -> None:
+    for seed in range(SEEDS_MAX):
+        run_cluster_seed(seed, replicas=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
+def test_broken_replication_is_detected(
+    mutation: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutation(monkeypatch)
+    with pytest.raises(RunFailed, match=MUTATIONS[mutation]):
+        run_seeds()

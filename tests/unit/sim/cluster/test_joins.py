@@ -1,0 +1,64 @@
+"""Troubles of joins: they begin when a leader proposes the replica, and heal what they cut."""
+
+import asyncio
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+from tests.support.nodes.watched_partitions import held
+
+from ottla.sim.cluster.joins import Joins, JoinTroubles
+from ottla.sim.loop import VirtualLoop
+from ottla.sim.net import SimNetwork
+
+
+class Machines:
+    """Three machines; the first has the active controller."""
+
+    def __init__(self) -> None:
+        self.all: list[Any] = [SimpleNamespace(name=f"n{n}", number=n, leads=n == 1) for n in (1, 2, 3)]
+        self.network, self.joins = SimNetwork(Random(1)), Joins()
+        self.power_losses: list[tuple[str, bool, bool]] = []
+        self.troubles = JoinTroubles(self.all, self.network, self.joins, Random(1), self.lose_power)
+
+    async def lose_power(self, machine: Any) -> None:
+        parted = self.network.is_parted
+        self.power_losses.append((machine.name, parted("n1", "n2"), parted("n2", "n3")))
+        if len(self.power_losses) == 1:
+            asyncio.get_running_loop().call_later(1, self.propose)
+
+    def propose(self) -> None:
+        self.joins.isr_proposed("n2", held(isr=(1, 2, 3)), (1, 2))  # drops one
+        self.joins.isr_proposed("n2", held(isr=(1, 2)), (1, 2, 3))
+
+
+def test_a_stale_join_loses_power_while_the_leader_is_cut_off() -> None:
+    async def run() -> None:
+        machines = Machines()
+        await machines.troubles.stale_join(machines.all[2])
+        assert machines.power_losses == [("n3", False, False), ("n3", True, True)]
+        assert not any(machines.network.is_parted("n2", other) for other in ("n1", "n3"))
+
+    VirtualLoop(60).run(run())
+
+
+def test_a_join_that_does_not_come_is_given_up() -> None:
+    async def run() -> None:
+        machines = Machines()
+        machines.propose = lambda: None  # type: ignore[method-assign]
+        await machines.troubles.stale_join(machines.all[2])
+        assert len(machines.power_losses) == 1
+
+    VirtualLoop(60).run(run())
+
+
+def test_a_lonely_leader_reaches_clients_alone() -> None:
+    async def run() -> None:
+        machines = Machines()
+        lonely = asyncio.ensure_future(machines.troubles.lonely_leader(machines.all[1]))
+        await asyncio.sleep(0.1)
+        assert [machines.network.is_parted("n2", other) for other in ("n1", "n3", "p0")] == [True, True, False]
+        await lonely
+        assert not machines.network.is_parted("n2", "n1")
+
+    VirtualLoop(60).run(run())
