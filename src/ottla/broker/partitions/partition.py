@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ottla.broker.partitions.in_sync import Change, InSyncReplicas
 from ottla.broker.partitions.kernels import PartitionTail
-from ottla.broker.partitions.settling import Settling
+from ottla.broker.partitions.settling import AckWaiter, Settling
 from ottla.env import Buffer, OffLoop, Steps
 from ottla.errors import BrokenInvariant, CorruptFile, KafkaError, LogDirectoryFailed, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
@@ -30,6 +30,7 @@ from ottla.records.effort import FULL, SMALL_BYTES, UNLIMITED, Effort, TooExpens
 from ottla.records.produced.validate import ZSTD_REQUEST_VERSION_MIN
 
 if TYPE_CHECKING:
+    from ottla.broker.follower_sessions import FollowerWatch
     from ottla.broker.purgatory.delayed_fetch import DelayedFetch
     from ottla.log.producers.verification import VerificationState
     from ottla.records.kernels import CheckedBatch
@@ -37,14 +38,6 @@ if TYPE_CHECKING:
 
 ALL_IN_SYNC = -1
 """acks=all, as the protocol writes it."""
-
-
-class AckWaiter(Protocol):
-    """A request that waits for the high watermark or the disk."""
-
-    def settle(self, partition: Partition) -> bool:
-        """The partition has changed: True if the wait is over, with success or failure."""
-        ...
 
 
 class PartitionOwner(Protocol):
@@ -111,8 +104,8 @@ class Partition(PartitionTail):
     """The flush under way that acknowledgements wait for."""
     follower_ends: dict[int, int]
     """Replica → its log end offset, as it last reported it."""
-    follower_watches: dict[DelayedFetch, None]
-    """Parked fetches of followers, which wait for the log to grow."""
+    follower_watches: dict[FollowerWatch, None]
+    """Followers' sessions with this partition, and parked fetches of followers without one. They wait for the log to grow."""
     is_leading: bool
     """Whether this node leads the partition and can use its log. Appends and reads check nothing else."""
     log: PartitionLog
@@ -145,8 +138,7 @@ class Partition(PartitionTail):
         self.follower_ends = {}
         self.follower_watches = {}
         self.flushing = None
-        self.ack_waits = {}
-        self.watches = {}
+        self.ack_waits, self.watches = {}, {}
         self.unread_bytes = 0
 
     def __repr__(self) -> str:
@@ -192,6 +184,12 @@ class Partition(PartitionTail):
         else:
             self.in_sync.adopt(self.replicas, self.isr, self.log.clock.monotonic_s())
         self.count_in_sync()
+        self.look_for_followers()
+
+    def look_for_followers(self) -> None:
+        """Something has changed that followers' next fetches have to look at."""
+        for watch in self.follower_watches:
+            watch.look()
 
     def follow_config(self) -> None:
         """The log's settings or the replicas have changed."""
@@ -381,6 +379,8 @@ class Partition(PartitionTail):
                 self._ask_for(self.in_sync, shrunk)
             self.count_in_sync()
             self.advance()
+            for watch in self.follower_watches:
+                watch.recheck()
 
     def count_in_sync(self) -> None:
         """Find out for which replicas the high watermark waits now."""
