@@ -13,6 +13,8 @@ If all slots are taken, a new session evicts one that was not used for `EVICTION
 a replica's; or one that is older than `EVICTION_MS` and has no more partitions than the new one. If there is none of these, the
 consumer gets no session and is served by full requests.
 
+A follower's session also keeps which partitions there is something to say about (`follower_sessions.py`): only they are read.
+
 The same happens if all sessions together would hold more than `PARTITIONS_MAX` partitions: requests can name any number of
 partitions that do not exist, so the slots alone do not bound memory. Parked requests without a session share another limit of
 `PARTITIONS_MAX`; above it, such a request is answered at once with what there is.
@@ -23,16 +25,19 @@ Owns the sessions and what was last sent in each; reads no log. One event loop, 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.broker.follower_sessions import FollowerSession
 from ottla.env import Clock, Randomness
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID, Uuid
 from ottla.wire.messages.fetch import FetchableTopicResponse, FetchPartition, FetchRequest, FetchResponse, PartitionData
 
 if TYPE_CHECKING:
+    from ottla.broker.partitions.in_sync import RemoteReplica
     from ottla.broker.partitions.partition import Partition
+    from ottla.broker.purgatory.delayed_fetch import DelayedFetch
     from ottla.broker.settings import BrokerSettings
 
 EVICTION_MS = 120_000
@@ -51,18 +56,32 @@ EvictionKey = tuple[bool, int, int]
 """Whether it is a replica's, its number of partitions, its id. The session with the least key is evicted first."""
 
 
+class Reader(NamedTuple):
+    """Who fetches."""
+
+    replica_id: int = -1
+    """Negative: a consumer."""
+    broker_epoch: int = -1
+
+    @property
+    def is_replica(self) -> bool:
+        return self.replica_id >= 0
+
+
 class FetchedPartition:
     """A partition of a fetch request or session: what the client asked for, and what was last sent in the session."""
 
     __slots__ = (
         "agreed_epoch",
         "fetch_offset",
+        "follower",
         "index",
         "last_fetched_epoch",
         "leader_epoch",
         "log_start_offset",
         "max_bytes",
         "partition",
+        "resting",
         "sent_high_watermark",
         "sent_log_start",
         "topic",
@@ -76,6 +95,10 @@ class FetchedPartition:
         self.index = asked.partition
         self.partition: Partition | None = None
         """The partition found at the last try, if its topic has this id."""
+        self.follower: FollowerSession | None = None
+        """The follower's session that it belongs to."""
+        self.resting: RemoteReplica | None = None
+        """The replica, while there is nothing to say to it about the partition."""
         self.sent_high_watermark = self.sent_log_start = -1
         self.ask(asked)
 
@@ -87,6 +110,26 @@ class FetchedPartition:
         self.log_start_offset = asked.log_start_offset
         self.agreed_epoch = -1
         """The leader epoch in which the reader's log was found not to diverge: the leader only appends in it."""
+
+    def look(self) -> DelayedFetch | None:
+        """The partition has changed: look at it with the follower's next try. Returns the follower's parked fetch."""
+        follower = self.follower
+        if follower is None:
+            return None
+        follower.look_at(self)
+        return follower.parked
+
+    def recheck(self) -> None:
+        """Find out whether the partition has changed unnoticed."""
+        if self.follower is not None:
+            self.follower.recheck(self)
+
+    def leave_to(self, replica_id: int) -> None:
+        """A newer session of that replica watches the partition: if this is an older one of it, it does not any more."""
+        follower = self.follower
+        if follower is not None and follower.replica_id == replica_id:
+            follower.unwatch(self)
+            self.partition = None
 
     def has_news(self, data: PartitionData) -> bool:
         """Whether `data` has to be sent; remembers it as sent."""
@@ -108,31 +151,68 @@ Answers = list[tuple[FetchedPartition, PartitionData]]
 class FetchSession:
     """One session: its partitions, its epoch and what its eviction depends on."""
 
-    __slots__ = ("created_ms", "epoch", "eviction_key", "id", "is_old", "is_replica", "used_ms", "uses_topic_ids", "wanted")
+    __slots__ = ("created_ms", "epoch", "eviction_key", "follower", "id", "is_old", "used_ms", "uses_topic_ids", "wanted")
 
     def __init__(
-        self, id: int, wanted: dict[Key, FetchedPartition], is_replica: bool, uses_topic_ids: bool, now_ms: int
+        self,
+        id: int,
+        wanted: dict[Key, FetchedPartition],
+        follower: FollowerSession | None,
+        uses_topic_ids: bool,
+        now_ms: int,
     ) -> None:
         self.id = id
         self.epoch = next_epoch(FIRST_EPOCH)
         self.wanted = wanted
-        self.is_replica = is_replica
+        self.follower = follower
+        """None: it is a consumer's."""
         self.uses_topic_ids = uses_topic_ids
         self.created_ms = self.used_ms = now_ms
         self.is_old = False
         self.eviction_key: EvictionKey | None = None
+        if follower is not None:
+            for each in wanted.values():
+                each.follower = follower
+                follower.look_at(each)
+                follower.watch(each)
+
+    @property
+    def is_replica(self) -> bool:
+        return self.follower is not None
 
     def update(self, request: FetchRequest) -> None:
+        follower = self.follower
         for key, topic, topic_id, asked in _asked_for(request, self.uses_topic_ids):
             known = self.wanted.get(key)
             if known is None:
-                self.wanted[key] = FetchedPartition(topic, topic_id, asked)
+                known = self.wanted[key] = FetchedPartition(topic, topic_id, asked)
+                known.follower = follower
             else:
                 known.ask(asked)
+            if follower is not None:
+                follower.look_at(known)
         for forgotten in request.forgotten_topics_data:
             name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
             for index in forgotten.partitions:
-                self.wanted.pop((name, index), None)
+                gone = self.wanted.pop((name, index), None)
+                if gone is not None and follower is not None:
+                    follower.drop(gone)
+
+    def is_fetched(self, broker_epoch: int, now_s: float) -> None:
+        """A follower's request has come, and `update` has taken it over."""
+        follower = self.follower
+        if follower is not None:
+            if broker_epoch != follower.broker_epoch:
+                follower.broker_epoch = broker_epoch
+                for each in self.wanted.values():
+                    follower.look_at(each)
+            follower.fetched_s = now_s
+
+    def end(self) -> None:
+        """The session is over."""
+        if self.follower is not None:
+            for each in self.wanted.values():
+                self.follower.drop(each)
 
 
 def next_epoch(epoch: int) -> int:
@@ -164,9 +244,16 @@ class FetchContext:
 
     is_incremental = False
     """Whether the response leaves out partitions without changes."""
+    follower: FollowerSession | None = None
+    """The follower's session, if the request is within one."""
 
     def __init__(self, wanted: dict[Key, FetchedPartition]) -> None:
         self.wanted = wanted
+
+    @property
+    def to_read(self) -> Collection[FetchedPartition]:
+        """The partitions to look at."""
+        return self.wanted.values()
 
     def finish(self, answers: Answers) -> FetchResponse:
         return _response(NO_SESSION, answers)
@@ -175,20 +262,20 @@ class FetchContext:
 class FullContext(FetchContext):
     """A full request whose response offers a session, if there is room."""
 
-    __slots__ = ("_is_replica", "_sessions", "_uses_topic_ids")
+    __slots__ = ("_reader", "_sessions", "_uses_topic_ids")
 
     def __init__(
-        self, wanted: dict[Key, FetchedPartition], sessions: FetchSessions, is_replica: bool, uses_topic_ids: bool
+        self, wanted: dict[Key, FetchedPartition], sessions: FetchSessions, reader: Reader, uses_topic_ids: bool
     ) -> None:
         super().__init__(wanted)
         self._sessions = sessions
-        self._is_replica = is_replica
+        self._reader = reader
         self._uses_topic_ids = uses_topic_ids
 
     def finish(self, answers: Answers) -> FetchResponse:
         for wanted, data in answers:
             wanted.note_sent(data)
-        return _response(self._sessions.create(self.wanted, self._is_replica, self._uses_topic_ids), answers)
+        return _response(self._sessions.create(self.wanted, self._reader, self._uses_topic_ids), answers)
 
 
 class IncrementalContext(FetchContext):
@@ -214,6 +301,20 @@ class IncrementalContext(FetchContext):
                 key = (wanted.topic_id if session.uses_topic_ids else wanted.topic or "", wanted.index)
                 partitions[key] = partitions.pop(key)
         return _response(session.id, news)
+
+
+class FollowerContext(IncrementalContext):
+    """A request within a follower's session: only the partitions about which there may be news are read."""
+
+    __slots__ = ("follower",)
+
+    def __init__(self, session: FetchSession, follower: FollowerSession) -> None:
+        super().__init__(session)
+        self.follower: FollowerSession = follower
+
+    @property
+    def to_read(self) -> Collection[FetchedPartition]:
+        return self.follower.dirty
 
 
 def _response(session_id: int, answers: Answers) -> FetchResponse:
@@ -249,7 +350,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def begin(
-        self, request: FetchRequest, version: int, is_replica: bool, named: dict[Key, FetchedPartition] | None = None
+        self, request: FetchRequest, version: int, reader: Reader, named: dict[Key, FetchedPartition] | None = None
     ) -> FetchContext | FetchResponse:
         """The partitions that the request fetches; or an error response, if its session is unknown or its epoch is wrong.
 
@@ -261,7 +362,7 @@ class FetchSessions:
             wanted = wanted_by(request, uses_topic_ids) if named is None else named
             if request.session_epoch == LAST_EPOCH:
                 return FetchContext(wanted)
-            return FullContext(wanted, self, is_replica, uses_topic_ids)
+            return FullContext(wanted, self, reader, uses_topic_ids)
         session = self._sessions.get(request.session_id)
         if session is None:
             return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -278,7 +379,10 @@ class FetchSessions:
             self._end(session.id)
             return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         session.epoch = next_epoch(session.epoch)
-        return IncrementalContext(session)
+        if session.follower is None:
+            return IncrementalContext(session)
+        session.is_fetched(reader.broker_epoch, self._clock.monotonic_s())
+        return FollowerContext(session, session.follower)
 
     def may_wait(self, partition_count: int) -> bool:
         """Whether a request without a session may be parked with that many partitions; `has_waited` gives them back."""
@@ -295,11 +399,11 @@ class FetchSessions:
         session = self._sessions.get(session_id)
         return {} if session is None else session.wanted
 
-    def create(self, wanted: dict[Key, FetchedPartition], is_replica: bool, uses_topic_ids: bool) -> int:
+    def create(self, wanted: dict[Key, FetchedPartition], reader: Reader, uses_topic_ids: bool) -> int:
         """Create a session for `wanted`; returns its id, or `NO_SESSION` if there is no room."""
         now_ms = self._clock.now_ms()
         slots = self._settings.current.max_incremental_fetch_session_cache_slots
-        if len(self._sessions) >= slots and not self._evict((is_replica, len(wanted), 0), now_ms):
+        if len(self._sessions) >= slots and not self._evict((reader.is_replica, len(wanted), 0), now_ms):
             return NO_SESSION
         while self._partition_count + len(wanted) > PARTITIONS_MAX:
             if not self._evict_unused(now_ms):
@@ -307,7 +411,10 @@ class FetchSessions:
         session_id = 1 + self._randomness.below(SESSION_ID_MAX)
         while session_id in self._sessions:
             session_id = 1 + self._randomness.below(SESSION_ID_MAX)
-        session = FetchSession(session_id, wanted, is_replica, uses_topic_ids, now_ms)
+        follower = None
+        if reader.is_replica:
+            follower = FollowerSession(reader.replica_id, reader.broker_epoch, self._clock.monotonic_s())
+        session = FetchSession(session_id, wanted, follower, uses_topic_ids, now_ms)
         self._touch(session)
         return session_id
 
@@ -353,6 +460,7 @@ class FetchSessions:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._unlist(session)
+            session.end()
 
     def _unlist(self, session: FetchSession) -> None:
         key = session.eviction_key

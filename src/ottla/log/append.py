@@ -229,6 +229,9 @@ def append_as_follower(log: "PartitionLog", data: Buffer, leader_epoch: int) -> 
     """Append batches as the leader of `leader_epoch` sent them, offsets and all. A torn last batch is left out."""
     if log.write_barrier is not None:
         raise log.write_barrier
+    first_offset = log.append_followed(data, leader_epoch, log.clock.now_ms())
+    if first_offset >= 0:
+        return AppendInfo(first_offset, log.log_end_offset - 1, NO_TIMESTAMP, log.log_start_offset, False, False, len(data))
     return _append_given(log, data, leader_epoch, AppendOrigin.REPLICATION)
 
 

@@ -76,6 +76,13 @@ def _read_below(
     """Read from the segment that holds `offset`, or from the next one with records."""
     bound_base, bound_position = _place_of(log, bound)
     segment = log.segments.floor(offset) or log.segments.first
+    if isolation is Isolation.LOG_END and log.cut_place is None:
+        # A follower goes on where its last read ended, which was the log's end then.
+        begin = log.bound_places.get(offset)
+        _remember_place(log, bound, (bound_base, bound_position))
+        if begin is not None and begin[0] == segment.base_offset == bound_base and bound_position - begin[1] <= max_bytes:
+            records = segment.file.range(begin[1], bound_position - begin[1])
+            return _info(log, records, offset, bound_base, begin[1], False, None)
     while True:
         if segment.base_offset < bound_base:
             max_position: int | None = segment.size
@@ -126,13 +133,18 @@ def _place_of(log: "PartitionLog", offset: int) -> tuple[int, int]:
             return log.cut_place
         active = log.segments.active
         return active.base_offset, active.size
-    places = log.bound_places
-    place = places.get(offset)
+    place = log.bound_places.get(offset)
     if place is None:
-        if len(places) >= BOUND_PLACES_MAX:
-            places.clear()
-        place = places[offset] = _find_place(log, offset)
+        place = _find_place(log, offset)
+        _remember_place(log, offset, place)
     return place
+
+
+def _remember_place(log: "PartitionLog", offset: int, place: tuple[int, int]) -> None:
+    places = log.bound_places
+    if len(places) >= BOUND_PLACES_MAX and offset not in places:
+        places.clear()
+    places[offset] = place
 
 
 def _find_place(log: "PartitionLog", offset: int) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from ottla.broker.fetch_sessions import (
     EVICTION_MS,
     FetchContext,
     FetchSessions,
+    Reader,
     next_epoch,
 )
 from ottla.errors.codes import ErrorCode
@@ -52,7 +53,7 @@ class Broker:
         self.records: dict[Partition, bytes] = {}
 
     def ask(self, request: FetchRequest, version: int = 12, is_replica: bool = False) -> FetchResponse:
-        begun = self.sessions.begin(request, version, is_replica)
+        begun = self.sessions.begin(request, version, Reader(1 if is_replica else -1))
         if isinstance(begun, FetchResponse):
             return begun
         return begun.finish(self.read(begun))
@@ -104,7 +105,7 @@ def test_partitions_are_added_changed_and_forgotten() -> None:
     broker = Broker()
     session = broker.open(A)
     assert told(broker.ask(request_of(B, C, session_id=session, epoch=1))) == [("b", 0), ("b", 1)]
-    begun = broker.sessions.begin(request_of(("b", 0, 77), session_id=session, epoch=2, forget=(("a", 0),)), 12, False)
+    begun = broker.sessions.begin(request_of(("b", 0, 77), session_id=session, epoch=2, forget=(("a", 0),)), 12, Reader())
     assert isinstance(begun, FetchContext)
     assert [(wanted.topic, wanted.index, wanted.fetch_offset) for wanted in begun.wanted.values()] == [
         ("b", 0, 77),
@@ -176,7 +177,7 @@ def test_session_with_topic_ids_refuses_names() -> None:
 def test_request_overtaken_by_the_next_gets_an_epoch_error() -> None:
     broker = Broker()
     session = broker.open(A)
-    waiting = broker.sessions.begin(request_of(session_id=session, epoch=1), 12, False)
+    waiting = broker.sessions.begin(request_of(session_id=session, epoch=1), 12, Reader())
     assert isinstance(waiting, FetchContext)
     assert broker.ask(request_of(session_id=session, epoch=2)).error_code == 0
     late = waiting.finish(broker.read(waiting))

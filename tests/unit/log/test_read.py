@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from tests.support.logs.batches import T0, make_batch, records_of
 from tests.support.logs.partition_logs import SMALL, LogOnDisk
 
+from ottla.config.topic import LogConfig
 from ottla.env import OpenMode, run_to_end
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.log.read import Isolation
+from ottla.log.segments.segment import Segment
 from ottla.records.compression import Codec
 from ottla.records.patch import set_max_timestamp
 
@@ -43,6 +45,42 @@ def test_reads_keep_to_max_bytes() -> None:
     assert torn.first_batch_incomplete
     assert torn.records is not None
     assert torn.records.length == 10
+
+
+def test_a_read_from_the_end_of_the_last_one_searches_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = LogOnDisk(LogConfig())
+    env.fill(3)
+    assert env.log.read(0, 1 << 20).records is not None
+    env.fill(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(Segment, "find", None)
+        info = env.log.read(6, 1 << 20)
+    assert info.records is not None
+    assert [record.offset for record in records_of(info.records.read())] == [6, 7, 8, 9]
+    short = env.log.read(6, info.records.length - 1)
+    assert short.records is not None
+    assert short.records.length == info.records.length - 1
+
+
+@given(st.lists(st.tuples(st.sampled_from(["append", "read", "truncate"]), st.integers(0, 30)), max_size=40))
+def test_reads_from_any_place_find_the_same_as_a_search(steps: list[tuple[str, int]]) -> None:
+    env = LogOnDisk()
+    for what, number in steps:
+        end = env.log.log_end_offset
+        if what == "append":
+            env.fill(number % 4)
+        elif what == "truncate":
+            asyncio.run(env.log.truncate_to(end - number % (end + 1)))
+        elif end:
+            offset = end - 1 - number % end
+            found = env.log.read(offset, 1 << 20)
+            env.log.bound_places.clear()
+            searched = env.log.read(offset, 1 << 20)
+            assert found.records is not None
+            assert searched.records is not None
+            assert found._replace(records=None) == searched._replace(records=None)
+            assert found.records.read() == searched.records.read()
+            env.log.read(end - number % 3 if end > 2 else 0, 1 << 20)
 
 
 def test_a_read_outside_the_log_fails_and_at_its_end_is_empty() -> None:

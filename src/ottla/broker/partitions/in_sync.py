@@ -14,7 +14,10 @@ would otherwise never get to a high watermark that runs ahead of it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from ottla.broker.follower_sessions import FollowerSession
 
 NO_BROKER_EPOCH: Final = -1
 _NEVER: Final = float("-inf")
@@ -38,24 +41,46 @@ class Change(NamedTuple):
 class RemoteReplica:
     """What fetches have shown of one other replica. Its log end offset is in `InSyncReplicas.ends`."""
 
-    __slots__ = ("broker_epoch", "caught_up_s", "fetched_end", "fetched_s", "log_start_offset")
+    __slots__ = ("_caught_up_s", "_resting_in", "broker_epoch", "fetched_end", "fetched_s", "log_start_offset")
 
     def __init__(self, caught_up_s: float) -> None:
-        self.caught_up_s = caught_up_s
-        """When it last had everything that the leader had then."""
+        self._caught_up_s = caught_up_s
+        self._resting_in: FollowerSession | None = None
+        """The session whose fetches find the replica at the log's end, without looking at the partition."""
         self.fetched_s = _NEVER
         self.fetched_end = -1
         """The leader's log end offset at its last fetch."""
         self.broker_epoch = NO_BROKER_EPOCH
         self.log_start_offset = -1
 
+    @property
+    def caught_up_s(self) -> float:
+        """When it last had everything that the leader had then."""
+        resting_in = self._resting_in
+        return self._caught_up_s if resting_in is None else max(self._caught_up_s, resting_in.fetched_s)
+
+    def caught_up_at(self, now_s: float) -> None:
+        self._caught_up_s = max(self._caught_up_s, now_s)
+
     def fetched(self, offset: int, log_start_offset: int, broker_epoch: int, leader_end: int, now_s: float) -> None:
+        self.stop_resting()
         if offset >= leader_end:
-            self.caught_up_s = max(self.caught_up_s, now_s)
+            self.caught_up_at(now_s)
         elif offset >= self.fetched_end:
-            self.caught_up_s = max(self.caught_up_s, self.fetched_s)  # it has what the leader had at its last fetch
+            self.caught_up_at(self.fetched_s)  # it has what the leader had at its last fetch
         self.fetched_s, self.fetched_end = now_s, leader_end
         self.log_start_offset, self.broker_epoch = log_start_offset, broker_epoch
+
+    def rest_in(self, session: FollowerSession) -> None:
+        """The replica is at the log's end, and every fetch of `session` is one of this partition, until `stop_resting`."""
+        self._resting_in = session
+
+    def stop_resting(self) -> None:
+        """The partition is about to change, or has changed since the session's last fetch."""
+        resting_in, self._resting_in = self._resting_in, None
+        if resting_in is not None:
+            self.caught_up_at(resting_in.fetched_s)
+            self.fetched_s = max(self.fetched_s, resting_in.fetched_s)
 
 
 class InSyncReplicas:
@@ -91,7 +116,7 @@ class InSyncReplicas:
             if each != self._node_id:
                 state = self.remote.setdefault(each, RemoteReplica(_NEVER))
                 if each in isr and each not in self.isr:
-                    state.caught_up_s = max(state.caught_up_s, now_s)
+                    state.caught_up_at(now_s)
         for gone in [each for each in self.remote if each not in replicas]:
             del self.remote[gone]
             self.ends.pop(gone, None)

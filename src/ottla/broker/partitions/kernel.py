@@ -120,6 +120,8 @@ class PartitionTail:
             end = self._replicated_end(end)
         if end > log.high_watermark and self.is_leading and len(self.isr) >= self.min_isr:
             log.increment_high_watermark(end)
+            for watch in self.follower_watches:  # to be sent with what comes next: nobody is woken
+                watch.look()
             if self.ack_waits:
                 if is_append:
                     self.settle_soon()

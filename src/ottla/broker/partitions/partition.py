@@ -31,6 +31,7 @@ from ottla.records.effort import FULL, SMALL_BYTES, UNLIMITED, Effort, TooExpens
 from ottla.records.produced.validate import ZSTD_REQUEST_VERSION_MIN
 
 if TYPE_CHECKING:
+    from ottla.broker.follower_sessions import FollowerWatch
     from ottla.broker.purgatory.delayed_fetch import DelayedFetch
     from ottla.log.producers.verification import VerificationState
     from ottla.records.kernels import CheckedBatch
@@ -104,8 +105,8 @@ class Partition(PartitionTail):
     """The flush under way that acknowledgements wait for."""
     follower_ends: dict[int, int]
     """Replica → its log end offset, as it last reported it."""
-    follower_watches: dict[DelayedFetch, None]
-    """Parked fetches of followers, which wait for the log to grow."""
+    follower_watches: dict[FollowerWatch, None]
+    """Followers' sessions with this partition, and parked fetches of followers without one. They wait for the log to grow."""
     is_leading: bool
     """Whether this node leads the partition and can use its log. Appends and reads check nothing else."""
     log: PartitionLog
@@ -138,8 +139,7 @@ class Partition(PartitionTail):
         self.follower_ends = {}
         self.follower_watches = {}
         self.flushing = None
-        self.ack_waits = {}
-        self.watches = {}
+        self.ack_waits, self.watches = {}, {}
         self.unread_bytes = 0
 
     def __repr__(self) -> str:
@@ -185,6 +185,12 @@ class Partition(PartitionTail):
         else:
             self.in_sync.adopt(self.replicas, self.isr, self.log.clock.monotonic_s())
         self.count_in_sync()
+        self.look_for_followers()
+
+    def look_for_followers(self) -> None:
+        """Something has changed that followers' next fetches have to look at."""
+        for watch in self.follower_watches:
+            watch.look()
 
     def follow_config(self) -> None:
         """The log's settings or the replicas have changed."""
@@ -374,6 +380,8 @@ class Partition(PartitionTail):
                 self._ask_for(self.in_sync, shrunk)
             self.count_in_sync()
             self.advance()
+            for watch in self.follower_watches:
+                watch.recheck()
 
     def count_in_sync(self) -> None:
         """Find out for which replicas the high watermark waits now."""

@@ -11,6 +11,7 @@ from ottla.wire.base import Message
 from ottla.wire.elements import MANY_ELEMENTS
 
 if TYPE_CHECKING:
+    from ottla.broker.follower_sessions import FollowerSession
     from ottla.broker.partitions.partition import Partition
 
 
@@ -28,10 +29,11 @@ class FetchAttempt(Protocol):
 class DelayedFetch(Pending):
     """A parked fetch: watches its partitions and sets one timer. `on_left` is called once, when it is no longer parked.
 
-    A follower's fetch is tried when the log grows, a consumer's when the high watermark moves.
+    A follower's fetch is tried when the log grows, a consumer's when the high watermark moves. Within a follower's session, the
+    session watches the partitions.
     """
 
-    __slots__ = ("_attempt", "_is_follower", "_missing_bytes", "_on_left", "_partitions", "_timer", "may_be_large")
+    __slots__ = ("_attempt", "_is_follower", "_missing_bytes", "_on_left", "_partitions", "_session", "_timer", "may_be_large")
 
     def __init__(
         self,
@@ -40,8 +42,12 @@ class DelayedFetch(Pending):
         wait_ms: int,
         on_left: Callable[[], None] | None = None,
         is_follower: bool = False,
+        session: FollowerSession | None = None,
     ) -> None:
         super().__init__()
+        self._session = session
+        if session is not None:
+            session.parked = self
         self._is_follower = is_follower
         self._on_left = on_left
         self._attempt = attempt
@@ -52,6 +58,16 @@ class DelayedFetch(Pending):
             (partition.follower_watches if is_follower else partition.watches)[self] = None
         self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self.answer_now)
 
+    def look(self) -> DelayedFetch | None:
+        """A partition that a follower's fetch watches has changed."""
+        return self
+
+    def recheck(self) -> None:
+        """Every try looks at all partitions."""
+
+    def leave_to(self, replica_id: int) -> None:
+        """It watches partitions until it is answered."""
+
     def may_be_answered_by(self, size_bytes: int) -> bool:
         """Count `size_bytes` more in one of the partitions; whether the missing bytes may be there now."""
         self._missing_bytes -= size_bytes
@@ -61,6 +77,8 @@ class DelayedFetch(Pending):
         """Try the fetch again; complete this if there is an answer or a failure."""
         if self._is_done or self._timer.cancelled():  # answered, or its records are being read from the disk
             return
+        if self._session is not None:
+            self.may_be_large = len(self._session.dirty) > MANY_ELEMENTS
         try:
             answer = self._attempt.answer(is_last)
         except (
@@ -86,6 +104,8 @@ class DelayedFetch(Pending):
 
     def _leave(self) -> None:
         self._timer.cancel()
+        if self._session is not None and self._session.parked is self:
+            self._session.parked = None
         for partition in self._partitions:
             (partition.follower_watches if self._is_follower else partition.watches).pop(self, None)
         on_left, self._on_left = self._on_left, None

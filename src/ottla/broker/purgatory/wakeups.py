@@ -37,13 +37,19 @@ class Wakeups:
     def has_changed(self, partition: Partition) -> None:
         """The partition has another leader or epoch, or is offline: try all its fetches."""
         self._ready.update(partition.watches)
-        self._ready.update(partition.follower_watches)
+        self.has_more_for_followers(partition)
         self._schedule()
 
     def has_more_for_followers(self, partition: Partition) -> None:
         """The log has grown: try the followers' fetches, which do not wait for the high watermark."""
-        self._ready.update(partition.follower_watches)
-        self._schedule()
+        is_awaited = False
+        for watch in partition.follower_watches:
+            fetch = watch.look()
+            if fetch is not None:
+                self._ready[fetch] = None
+                is_awaited = True
+        if is_awaited:
+            self._schedule()
 
     def _schedule(self) -> None:
         if not self._is_scheduled:

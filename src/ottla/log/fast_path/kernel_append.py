@@ -9,7 +9,8 @@ else of these classes, all that is rare or waits, is plain Python, in the files 
 The fast path of an append has two steps. `LogTail.check_fast` checks batch and log, and changes nothing. `LogTail.write` writes
 the batch, and moves the numbers only after the bytes are in the file. What `check_fast` declines, it declines with a reason
 (`Decline`) and with what it found out about the batch: the general path in `append.py` goes on from there, to the same effect.
-The marker that commits a transaction is appended in one step: `append_marker` does it, or says that it did not.
+The marker that commits a transaction is appended in one step: `append_marker` does it, or says that it did not. So are batches
+of a leader: `append_followed`.
 
 The rules for both variants are those of `records/kernel.py`. One event loop, plain calls.
 """
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.errors import BrokenInvariant
 from ottla.records import layout
+from ottla.records.checksum import crc32c
 from ottla.records.decline import Decline
 
 if TYPE_CHECKING:
@@ -30,6 +32,11 @@ if TYPE_CHECKING:
     from ottla.records.kernel_batch import BatchLimits, CheckedBatch
 
 _PLACE = layout.PLACE
+_HEADER = layout.HEADER
+_HEADER_SIZE = layout.HEADER_SIZE
+_BATCH_LENGTH_MIN = layout.BATCH_LENGTH_MIN
+_MAGIC = layout.MAGIC
+_TRANSACTIONAL_OR_CONTROL = layout.TRANSACTIONAL | layout.CONTROL
 _LOG_OVERHEAD = layout.LOG_OVERHEAD
 _CRC_START = layout.CRC_START
 _DECLINE_NO = int(Decline.NO)
@@ -327,6 +334,79 @@ class LogTail:
             producers.count_in(append.entry, batch.base_sequence, first_offset, batch.count - 1, batch.max_timestamp)
             append.entry.seen_ms = append.now_ms
         return first_offset
+
+    def append_followed(self, data: Buffer, leader_epoch: int, now_ms: int) -> int:
+        """Append the batches `data` as the leader of `leader_epoch` sent them, offsets and all; returns the first offset.
+
+        -1, with nothing changed, to have them appended on the general path. Here go whole batches of the log's newest epoch, in
+        order, each the next one of its producer or without one. `OttlaError` if the disk fails.
+        """
+        size = len(data)
+        if self.write_barrier is not None or not size or not self.epochs.is_latest(leader_epoch):
+            return -1
+        view = memoryview(data)
+        producers: Any = self.producers
+        batches: list[Any] = []
+        in_line: dict[int, Any] = {}  # producer → its entry, epoch and kind of batch, and the sequence that comes next
+        end_offset, max_timestamp, position = self.log_end_offset, _UNKNOWN, 0
+        while position < size:
+            if size - position < _HEADER_SIZE:
+                return -1
+            (
+                base_offset,
+                length,
+                epoch,
+                magic,
+                crc,
+                attributes,
+                delta,
+                _,
+                timestamp,
+                producer_id,
+                producer_epoch,
+                sequence,
+                _,
+            ) = _HEADER.unpack_from(view, position)
+            end = position + _LOG_OVERHEAD + length
+            if magic != _MAGIC or length < _BATCH_LENGTH_MIN or end > size or epoch != leader_epoch:
+                return -1
+            if base_offset < end_offset or delta < 0 or crc32c(view[position + _CRC_START : end]) != crc:
+                return -1
+            entry = None
+            if producer_id >= 0:
+                kind = attributes & _TRANSACTIONAL_OR_CONTROL
+                known = in_line.get(producer_id)
+                if known is None:
+                    entry = producers.next_in_line(producer_id, producer_epoch, attributes, sequence)
+                elif known[1:] == (producer_epoch, kind, sequence):
+                    entry = known[0]
+                if entry is None:
+                    return -1
+                in_line[producer_id] = (entry, producer_epoch, kind, (sequence + delta + 1) & 0x7FFFFFFF)
+            batches.append((end - position, base_offset, delta, timestamp, entry, sequence))
+            end_offset = base_offset + delta + 1
+            max_timestamp = max(max_timestamp, timestamp)
+            position = end
+        if end_offset - self.recovery_point >= self.flush_messages:
+            return -1
+        segment: Any = self.segments.active
+        if segment.is_dormant or (segment._first_timestamp == _UNKNOWN and segment.file.size):
+            return -1
+        if segment.must_roll(self.segment_bytes, self.segment_age_max_ms, size, max_timestamp, end_offset - 1, now_ms):
+            return -1
+        try:
+            position = segment.file.append(data)
+            for length, base_offset, delta, timestamp, entry, sequence in batches:
+                segment.count_in(position, length, base_offset, base_offset + delta, timestamp)
+                position += length
+                if entry is not None:
+                    producers.count_in(entry, sequence, base_offset, delta, timestamp)
+                    entry.seen_ms = now_ms
+        except OSError as error:
+            raise self.fail(error) from error
+        self.log_end_offset = end_offset
+        producers.map_end_offset = end_offset
+        return int(batches[0][1])
 
     def append_marker(
         self,

@@ -259,10 +259,16 @@ def _never_caught_up(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RemoteReplica, "fetched", lambda *_: None)
 
 
+def _rest_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """Partitions without news are left alone, but their replicas get no time for it."""
+    patch.setattr(RemoteReplica, "rest_in", lambda *_: None)
+
+
 BREAKS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "acknowledged before replication": _acknowledge_at_once,
     "truncation skipped": _no_truncation,
     "last caught-up time not refreshed": _never_caught_up,
+    "last caught-up time not refreshed without news": _rest_forgotten,
 }
 
 

@@ -1,4 +1,4 @@
-"""A story of produced batches, told by a seed: what became of each of them, and what the log looks like at the end.
+"""A story of produced batches, told by a seed: what became of each, and what the log and a follower's log look like at the end.
 
 Whether batches take the fast path into the log or the general one, through either variant of the kernels, the story must end
 the same. Run as a program, it prints what became of the stories with the seeds from 0 up to its argument, as JSON.
@@ -17,6 +17,7 @@ from ottla.config.topic import LogConfig
 from ottla.errors import KafkaError
 from ottla.log.origin import AppendOrigin
 from ottla.log.producers.verification import VerificationState
+from ottla.log.read import Isolation
 from ottla.records.checksum import crc32c
 from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker
@@ -43,38 +44,36 @@ class Story:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.env = LogOnDisk(CONFIGS[seed % len(CONFIGS)])
+        self.follower = LogOnDisk(CONFIGS[seed % len(CONFIGS)])
         self.epoch = 0
         self.sequences: dict[int, int] = {}
         self.transactions: dict[int, tuple[int, int]] = {}
         """The epoch and next sequence of producers that have their transactions confirmed."""
         self.outcomes: list[Any] = []
+        self.followed: list[Any] = []
 
     def tell(self) -> dict[str, Any]:
         for _ in range(STEPS):
             self.step()
-        log, segment = self.env.log, self.env.log.segments.active
-        looked_at = min(log.log_end_offset, segment.base_offset + LOOKED_AT_MAX)  # a damaged delta makes it billions
-        facts = {
-            "outcomes": self.outcomes,
-            "end": log.log_end_offset,
-            "epochs": log.epochs.entries,
-            "producers": {str(each): repr(entry) for each, entry in log.producers.producers.items()},
-            "producers end": log.producers.map_end_offset,
-            "transactions": [log.producers.first_undecided_offset, log.producers.first_unstable_offset],
-            "verifications": sorted(log.producers._verifications),
-            "largest timestamp": [segment.max_timestamp, segment.max_timestamp_offset],
-            "first timestamp": segment.first_timestamp,
-            "found": [repr(segment.find(offset)) for offset in range(segment.base_offset, looked_at + 1)],
-        }
-        self.env.close()
-        disk = self.env.disk
-        contents = {name: disk.read_file(f"{FOLDER}/{name}") for name in sorted(disk.list_directory(FOLDER))}
-        facts["files"] = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-        return facts
+        self.replicate(1 << 20)
+        outcomes = {"outcomes": self.outcomes, "followed": self.followed}
+        return outcomes | {"leader": facts_of(self.env), "follower": facts_of(self.follower)}
+
+    def replicate(self, max_bytes: int) -> None:
+        """Let the follower append what it lacks; the last batch may be cut."""
+        log, leader = self.follower.log, self.env.log
+        if log.log_end_offset < leader.log_end_offset:
+            found = leader.read(log.log_end_offset, max_bytes, Isolation.LOG_END, True)
+            assert found.records is not None
+            self.followed.append(list(log.append_as_follower(found.records.read(), self.epoch)))
 
     def step(self) -> None:
         chance = self.chance
-        self.env.clock.advance(chance.choice([0, 1, 40]))
+        passed_ms = chance.choice([0, 1, 40])
+        self.env.clock.advance(passed_ms)
+        self.follower.clock.advance(passed_ms)
+        if chance.random() < 0.3:
+            self.replicate(chance.choice([50, 300, 1000, 1 << 20]))
         if chance.random() < 0.05:
             self.epoch += 1
         if chance.random() < 0.3:
@@ -166,6 +165,28 @@ class Story:
             producer=producer,
             transactional=producer is not None and chance.random() < 0.1,
         )
+
+
+def facts_of(env: LogOnDisk) -> dict[str, Any]:
+    """What a log looks like; it is closed then."""
+    log, segment = env.log, env.log.segments.active
+    looked_at = min(log.log_end_offset, segment.base_offset + LOOKED_AT_MAX)  # a damaged delta makes it billions
+    facts = {
+        "end": log.log_end_offset,
+        "epochs": log.epochs.entries,
+        "producers": {str(each): repr(entry) for each, entry in log.producers.producers.items()},
+        "producers end": log.producers.map_end_offset,
+        "transactions": [log.producers.first_undecided_offset, log.producers.first_unstable_offset],
+        "verifications": sorted(log.producers._verifications),
+        "largest timestamp": [segment.max_timestamp, segment.max_timestamp_offset],
+        "first timestamp": segment.first_timestamp,
+        "found": [repr(segment.find(offset)) for offset in range(segment.base_offset, looked_at + 1)],
+    }
+    env.close()
+    disk = env.disk
+    contents = {name: disk.read_file(f"{FOLDER}/{name}") for name in sorted(disk.list_directory(FOLDER))}
+    facts["files"] = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    return facts
 
 
 def tell(seed: int) -> dict[str, Any]:

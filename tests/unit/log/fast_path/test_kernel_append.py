@@ -34,7 +34,31 @@ def test_fast_path_and_general_path_have_the_same_outcome(seed: int, monkeypatch
     fast = tell(seed)
     monkeypatch.setattr(PartitionLog, "check_fast", decline)
     monkeypatch.setattr(PartitionLog, "append_marker", lambda *_: -1)
+    monkeypatch.setattr(PartitionLog, "append_followed", lambda *_: -1)
     assert tell(seed) == fast
+
+
+def test_followers_appends_take_the_fast_path() -> None:
+    env = LogOnDisk(LogConfig())
+    now_ms = env.clock.now_ms()
+
+    def batch(offset: int, *values: bytes, sequence: int | None = None, epoch: int = 0) -> bytearray:
+        producer = None if sequence is None else (7, 0, sequence)
+        return make_batch(*values, base_offset=offset, leader_epoch=epoch, producer=producer)
+
+    assert env.log.append_followed(bytes(batch(0, b"a")), 0, now_ms) == -1, "the log does not know the epoch yet"
+    assert env.log.append_as_follower(bytes(batch(0, b"a", b"b", sequence=0)), 0).last_offset == 1
+    two = bytes(batch(2, b"c", sequence=2) + batch(3, b"d", sequence=3))
+    assert env.log.append_followed(two, 0, now_ms) == 2
+    assert env.log.producers.producers[7].batches.follows(4)
+    good, damaged = batch(4, b"e"), batch(4, b"e")
+    damaged[-2] ^= 1
+    refused = [good[:-1], good + good[:40], damaged, batch(3, b"e"), batch(4, b"e", epoch=1), batch(4, b"e", sequence=9)]
+    for data in [*refused, batch(4, b"e", sequence=4) + batch(5, b"f", sequence=4), good + good]:
+        assert env.log.append_followed(bytes(data), 0, now_ms) == -1
+    assert (env.log.log_end_offset, env.offsets()) == (4, [0, 1, 2, 3])
+    assert env.log.append_followed(memoryview(good), 0, now_ms) == 4
+    assert env.offsets() == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.skipif(not is_compiled(kernel_append), reason="the kernels are not compiled in this install")

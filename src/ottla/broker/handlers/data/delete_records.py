@@ -84,7 +84,9 @@ def _delete(services: Services, partition: TopicPartition, offset: int) -> Delet
             raise KafkaError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of the internal topic {partition.topic} are not deleted by hand"
             )
-        low_watermark = ask(services.partitions.leader(*partition), lambda log: _shorten(log, offset))
+        leader = services.partitions.leader(*partition)
+        low_watermark = ask(leader, lambda log: _shorten(log, offset))
+        leader.look_for_followers()  # their next responses carry the new log start offset
     except KafkaError as error:
         return _failed(partition.partition, error.code)
     return DeleteRecordsPartitionResult(partition_index=partition.partition, low_watermark=low_watermark)

@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import cast
 
-from ottla.broker.fetch_sessions import TOPIC_IDS_SINCE, Answers, FetchContext, FetchedPartition, Key, wanted_by
+from ottla.broker.fetch_sessions import TOPIC_IDS_SINCE, Answers, FetchContext, FetchedPartition, Key, Reader, wanted_by
 from ottla.broker.handlers.data.leader_hints import leader_hint
 from ottla.broker.handlers.data.nearest_replica import RACK_AWARE, nearest_replica
 from ottla.broker.lane import SMALL_CALL_BYTES, in_slices
@@ -94,7 +94,7 @@ def _handle(
     broker_epoch: int,
     named: dict[Key, FetchedPartition] | None = None,
 ) -> Handled:
-    begun = context.services.fetch_sessions.begin(request, context.version, replica_id >= 0, named)
+    begun = context.services.fetch_sessions.begin(request, context.version, Reader(replica_id, broker_epoch), named)
     if isinstance(begun, FetchResponse):
         return begun
     fetch = Fetch(context, begun, request, replica_id, broker_epoch)
@@ -114,6 +114,8 @@ def _answer_or_wait(
 def _wait(context: RequestContext, request: FetchRequest, begun: FetchContext, fetch: Fetch) -> Handled:
     """Park a fetch that has found too little."""
     sessions, is_follower = context.services.fetch_sessions, fetch.is_follower
+    if begun.follower is not None:
+        return DelayedFetch(fetch, (), request.max_wait_ms, is_follower=True, session=begun.follower)
     if begun.is_incremental:  # its partitions are counted with the session's
         return DelayedFetch(fetch, fetch.watched, request.max_wait_ms, is_follower=is_follower)
     count = len(begun.wanted)
@@ -183,7 +185,7 @@ class Fetch:
     @property
     def is_large(self) -> bool:
         """Whether it has so many partitions that they are read in slices."""
-        return len(self._plan.wanted) > PARTITIONS_ON_LOOP
+        return len(self._plan.to_read) > PARTITIONS_ON_LOOP
 
     def answer(self, is_last: bool) -> Message | Pending | None:
         """Read all partitions of the request; None if there are fewer than `min_bytes` and it is worth waiting for more.
@@ -192,18 +194,26 @@ class Fetch:
         """
         if self.is_large:
             return in_slices(self._context, self.answer_in_steps(is_last=True))
-        answers: Answers = []
-        unknown: Answers = []
-        self._begin()
-        self._read_each(self._plan.wanted.values(), answers, unknown)
-        return self._concluded(answers, unknown, is_last)
+        while True:
+            # Copied: counting a fetch may answer producers, and their next requests may append.
+            all_wanted = [*self._plan.to_read]
+            end = 0 if self._is_counted else sum(map(self._end, all_wanted))
+            is_first = not self._is_counted
+            answers: Answers = []
+            unknown: Answers = []
+            self._begin()
+            self._read_each(all_wanted, answers, unknown)
+            is_news = is_first and (len(self._plan.to_read) > len(all_wanted) or end != sum(map(self._end, all_wanted)))
+            answer = self._concluded(answers, unknown, is_last)
+            if answer is not None or not is_news:
+                return answer
 
     def answer_in_steps(self, is_last: bool) -> Steps[Message | Pending | None]:
         """Like `answer`, a few partitions at a time."""
         answers: Answers = []
         unknown: Answers = []
         self._begin()
-        all_wanted = list(self._plan.wanted.values())
+        all_wanted = list(self._plan.to_read)
         ends: list[int] = []
         for start in range(0, len(all_wanted), PARTITIONS_PER_STEP):
             few = all_wanted[start : start + PARTITIONS_PER_STEP]
@@ -211,7 +221,7 @@ class Fetch:
             ends += map(self._end, few)
             yield None
         # What was appended since its partition was read wakes nobody: the fetch does not watch it yet.
-        is_news = not is_last and ends != list(map(self._end, all_wanted))
+        is_news = not is_last and (len(self._plan.to_read) > len(ends) or ends != list(map(self._end, all_wanted)))
         return self._concluded(answers, unknown, is_last or is_news)
 
     def _end(self, wanted: FetchedPartition) -> int:
@@ -276,9 +286,14 @@ class Fetch:
 
     def _concluded(self, answers: Answers, unknown: Answers, is_last: bool) -> Message | Pending | None:
         self._is_counted = True
-        total_bytes = self._total_bytes
+        total_bytes, follower = self._total_bytes, self._plan.follower
         if is_last or self._has_failed or total_bytes >= self._min_bytes or len(unknown) == len(self._plan.wanted):
-            return self._finish(answers + unknown)
+            response = self._finish(answers + unknown)
+            if follower is not None:
+                follower.rest()
+            return response
+        if follower is not None:
+            follower.rest()
         # A transaction's commit releases records that were appended long before: any new bytes may be enough.
         self.missing_bytes = self._min_bytes - total_bytes if self._isolation is not _COMMITTED else 0
         return None
@@ -318,7 +333,9 @@ class Fetch:
 
     def _resolve(self, wanted: FetchedPartition) -> Partition:
         """This node's partition of that name or topic id; raises a `KafkaError` if there is none."""
-        services = self._context.services
+        services, follower = self._context.services, wanted.follower
+        if follower is not None:
+            follower.unwatch(wanted)
         wanted.partition = None
         if wanted.topic is None:
             topic = services.metadata.topic_by_id(wanted.topic_id)
@@ -330,6 +347,8 @@ class Fetch:
             raise services.partitions.reason_missing(wanted.topic, wanted.index)
         if wanted.topic_id in (ZERO_UUID, found.topic_id):
             wanted.partition = found
+            if follower is not None:
+                follower.watch(wanted)
         return found
 
     # Reading
