@@ -1,7 +1,7 @@
-"""The rows about the controller with many partitions, and about one machine used by two nodes. Only with a flag: they are long.
+"""The rows about the controller with many partitions, and about one machine used by two nodes. Only when named: they are long.
 
-`--partitions N`: N partitions, replication factor 1, in topics of 1,000, on three nodes: creation, failover, start, idle CPU.
-`--two-nodes`: one node of Apache Kafka, and `ottla up --nodes 2`, with 1,000 connections that write to 1,000 partitions.
+`--rows many --partitions N`: N partitions, factor 1, topics of 1,000, on three nodes: creation, failover, start, idle CPU.
+`--rows two-nodes`: one node of Apache Kafka, and `ottla up --nodes 2`, with 1,000 connections that write to 1,000 partitions.
 """
 
 import json
@@ -14,8 +14,9 @@ from pathlib import Path
 
 from bench.cluster.measures import GIVE_UP_S, PATIENT, controller_failover, wait_for_all
 from bench.cluster.nodes import ThreeNodes
+from bench.cluster.rows import Row
 from bench.side_by_side.errors import LoadFailed
-from bench.side_by_side.figures import APACHE, OTTLA, Goal, at_least
+from bench.side_by_side.figures import APACHE, OTTLA, at_least
 from bench.side_by_side.loads import frames
 from bench.side_by_side.loads.probe import Caller, Load
 from bench.side_by_side.many import COUNT, FILES_NEEDED, RECORDS_PER_BATCH, VALUE_BYTES, allow_open_files
@@ -28,8 +29,6 @@ from tests.support.servers.ottla_server import OTTLA as OTTLA_COMMAND
 from ottla import Admin, NewTopic
 from ottla.errors import TopicExistsError
 
-Row = tuple[str, str, Goal | None]
-
 CREATION, FAILOVER, START, IDLE = "many:creation", "many:failover", "many:start", "many:idle"
 TWO_NODES = "two-nodes"
 PER_TOPIC = 1000
@@ -39,18 +38,16 @@ WARM_UP_S, SATURATED_S = 3, 5
 PATIENCE = {"request_timeout_ms": 300_000, "default_api_timeout_ms": 600_000, **PATIENT}
 
 
-def rows_of(partitions: int, two_nodes: bool) -> dict[str, Row]:
-    """The rows that the flags ask for."""
-    found: dict[str, Row] = {}
-    if partitions:
-        what = f"three nodes, {partitions:,} partitions"
-        found[CREATION] = (f"{what}: created", "partitions/s", None)
-        found[FAILOVER] = (f"{what}: kill -9 of the controller to the next one's first topic", "ms", None)
-        found[START] = (f"{what}: start until all have leaders", "ms", None)
-        found[IDLE] = (f"{what}: idle CPU", "% of a core", None)
-    if two_nodes:
-        found[TWO_NODES] = ("1,000 connections × 1,000 partitions: one Apache node, two of Ottla", "MB/s", at_least(1.2))
-    return found
+def table(partitions: int) -> dict[str, Row]:
+    """Key → text, unit and goal of every row."""
+    what = f"three nodes, {partitions:,} partitions"
+    return {
+        CREATION: (f"{what}: created", "partitions/s", None),
+        FAILOVER: (f"{what}: kill -9 of the controller to the next one's first topic", "ms", None),
+        START: (f"{what}: start until all have leaders", "ms", None),
+        IDLE: (f"{what}: idle CPU", "% of a core", None),
+        TWO_NODES: ("1,000 connections × 1,000 partitions: one Apache node, two of Ottla", "MB/s", at_least(1.2)),
+    }
 
 
 # -- many partitions

@@ -22,6 +22,8 @@ SETTINGS: dict[str, object] = {
     "broker.session.timeout.ms": 3000,
     "broker.heartbeat.interval.ms": 300,
     "group.initial.rebalance.delay.ms": 0,
+    # So that no row leaves files to the next.
+    "log.segment.delete.delay.ms": 0,
 }
 
 
@@ -111,6 +113,10 @@ class ThreeNodes:
     def memory_mb(self) -> float:
         """Resident memory of all nodes."""
         return sum(memory_mb(process.pid) for process in self._processes.values())
+
+    def has_files_of(self, topic: str) -> bool:
+        """Whether a node still has a folder of a partition of `topic`, also one renamed `NAME-N.ID-delete`."""
+        return any(self._folder.glob(f"node-*/data/{topic}-[0-9]*"))
 
     def __enter__(self) -> "ThreeNodes":
         return self

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from ottla.broker.background import watched
 from ottla.broker.partitions.in_sync import Change, InSyncReplicas
 from ottla.broker.partitions.kernels import PartitionTail
-from ottla.broker.partitions.settling import Settling
+from ottla.broker.partitions.settling import AckWaiter, Settling
 from ottla.env import Buffer, OffLoop, Steps
 from ottla.errors import BrokenInvariant, CorruptFile, KafkaError, LogDirectoryFailed, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
@@ -38,14 +38,6 @@ if TYPE_CHECKING:
 
 ALL_IN_SYNC = -1
 """acks=all, as the protocol writes it."""
-
-
-class AckWaiter(Protocol):
-    """A request that waits for the high watermark or the disk."""
-
-    def settle(self, partition: Partition) -> bool:
-        """The partition has changed: True if the wait is over, with success or failure."""
-        ...
 
 
 class PartitionOwner(Protocol):
@@ -394,7 +386,7 @@ class Partition(PartitionTail):
 
     def _ask_for(self, in_sync: InSyncReplicas, isr: tuple[int, ...]) -> None:
         epochs = tuple(map(in_sync.broker_epoch, isr))
-        in_sync.pending = Change(isr, self.leader_epoch, self.partition_epoch, epochs)
+        in_sync.pending = Change(isr, self.leader_epoch, self.partition_epoch, epochs, len(isr) > len(self.isr))
         self.count_in_sync()
         self._owner.wants_isr_change(self)
 

@@ -133,6 +133,7 @@ class BrokerRole:
             loader=node.loader,
             controller=node.controller,
             lane=node.lane,
+            elections=node.elections,
             door=self._door,
             directories=directories,
             partitions=partitions,

@@ -183,6 +183,8 @@ def answered(replica: Replica, sent: InFlight, response: FetchResponse, now_ms: 
         wanted = SnapshotId(told.snapshot_id.end_offset, told.snapshot_id.epoch)
         if min(wanted) < 0:
             return False
+        if wanted.offset <= replica.log.end_offset and wanted.epoch <= replica.log.last_epoch:
+            return False  # this log has all of it, and perhaps records behind it that this replica has acknowledged
         if replica.log.snapshot_size(wanted) is None:
             replica.set_role(role._replace(snapshot=SnapshotFetch(wanted)))
         return True
