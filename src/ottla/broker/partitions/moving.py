@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ottla.broker.background import watched
 from ottla.broker.partitions.assignments import DirectoryAssignments
 from ottla.broker.replication.quota import ReplicationQuota
 from ottla.config.values import LONG_MAX
@@ -154,7 +155,7 @@ class Moves:
     # Moving
 
     def _run(self, move: Relocation) -> None:
-        task = asyncio.get_running_loop().create_task(self._move(move))
+        task = watched(f"moving {move.partition} to {move.target.path}", self._move(move))
         self._tasks[move.partition] = task
         task.add_done_callback(lambda _: self._tasks.pop(move.partition, None))
 

@@ -136,8 +136,8 @@ class FetchMachine:
     def __init__(self, node_id: int) -> None:
         self._node_id = node_id
         self._followed: dict[Key, Followed] = {}
-        self._active: set[Key] = set()
-        """Partitions to fetch: those without an action under way and without a pause."""
+        self._active: dict[Key, None] = {}
+        """Partitions to fetch: without an action under way and without a pause. A dict: requests name them in its order."""
         self._paused: dict[Key, float] = {}
         """Partition → when it may be fetched again."""
         self._throttled: set[Key] = set()
@@ -183,7 +183,7 @@ class FetchMachine:
     def unfollow(self, key: Key) -> None:
         """Fetch a partition no more."""
         self._followed.pop(key, None)
-        self._active.discard(key)
+        self._active.pop(key, None)
         self._paused.pop(key, None)
         self._changed[key] = None
 
@@ -196,7 +196,7 @@ class FetchMachine:
         held.sort(key=lambda key: self._followed[key].turn)
         count = -(-throttle.allowance_bytes // throttle.portion_bytes)
         for key in held[count:]:
-            self._active.discard(key)
+            self._active.pop(key, None)
             self._changed[key] = None
             self._paused[key] = throttle.until_s
         self.end_throttle(held[:count])
@@ -228,7 +228,7 @@ class FetchMachine:
         is_unchanged = followed.place == place
         followed.place = place
         if is_unchanged and key in self._known and followed.sent == (leader_epoch, place):
-            self._active.add(key)  # the leader's session knows this place: nothing to send
+            self._active[key] = None  # the leader's session knows this place: nothing to send
         else:
             self._activate(key)
 
@@ -290,7 +290,7 @@ class FetchMachine:
                 if (action := self._action(key, followed, data)) is None:
                     self._pause(key, followed, now_s, backoff_max_s)
                 else:
-                    self._active.discard(key)
+                    self._active.pop(key, None)
                     actions.append(action)
         return actions
 
@@ -321,11 +321,11 @@ class FetchMachine:
 
     def _activate(self, key: Key) -> None:
         self._paused.pop(key, None)
-        self._active.add(key)
+        self._active[key] = None
         self._changed[key] = None
 
     def _pause(self, key: Key, followed: Followed, now_s: float, backoff_max_s: float) -> None:
-        self._active.discard(key)
+        self._active.pop(key, None)
         self._changed[key] = None
         self._paused[key] = now_s + min(_BACKOFF_FIRST_S * 2 ** min(followed.failures, 20), backoff_max_s)
         followed.failures += 1

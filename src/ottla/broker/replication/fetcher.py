@@ -20,6 +20,7 @@ from ottla.broker.replication.quota import UNLIMITED, portion_bytes
 from ottla.errors import BrokenInvariant, KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.link import Link, LinkError, LinkOptions
+from ottla.log.append import UnexpectedAppendOffset
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 if TYPE_CHECKING:
@@ -207,6 +208,9 @@ class ReplicaFetcher:
                 if partition.log.config.follower_replication_throttled_replicas and self._is_throttled(action.name):
                     self._quota.record(len(data.records), self._loop.time())
             partition.follow_offsets(data.high_watermark, data.log_start_offset)
+        except UnexpectedAppendOffset as unexpected:
+            self._spawn(self._reshape(action, limits, unexpected))
+            return
         except KafkaError as refused:
             if partition is not None and partition.log.log_end_offset > before:
                 # The first batches are appended: go on behind them, once they are where flush.messages may want them.
@@ -232,11 +236,13 @@ class ReplicaFetcher:
             self.machine.done(action.key, action.leader_epoch, place_of(partition))
             self._wake.set()
 
-    async def _reshape(self, action: Truncate | Reset, limits: Limits) -> None:
-        """Bring this log back to a place that it shares with the leader's."""
+    async def _reshape(self, action: Action, limits: Limits, unexpected: UnexpectedAppendOffset | None = None) -> None:
+        """Bring this log back to a place that it shares with the leader's; `unexpected` is why records were not appended."""
         try:
             if isinstance(action, Truncate):
                 await self._truncate(action)
+            elif isinstance(action, Append):
+                await self._begin_earlier(action, cast("UnexpectedAppendOffset", unexpected))
             else:
                 await self._reset(action)
             self.machine.done(action.key, action.leader_epoch, place_of(self._following(action)))
@@ -270,6 +276,21 @@ class ReplicaFetcher:
             await self._alone(action, lambda: self._partitions.directories.truncate(action.name, leader_end))
         elif leader_start >= log.log_end_offset:
             await self._alone(action, lambda: self._partitions.directories.truncate_fully(action.name, leader_start))
+
+    async def _begin_earlier(self, action: Append, unexpected: UnexpectedAppendOffset) -> None:
+        """Append a first batch that the leader's log start offset cuts in two: this log has to begin where the batch does.
+
+        The records are appended at once: fetched again from the lower offset, they would be out of the leader's range.
+        """
+        log = self._following(action).log
+        if not log.log_start_offset == log.log_end_offset <= unexpected.last_offset:
+            raise unexpected
+        await self._alone(action, lambda: self._partitions.directories.truncate_fully(action.name, unexpected.first_offset))
+        partition = self._following(action)
+        info = partition.append_as_follower(cast("memoryview", action.data.records), action.leader_epoch)
+        partition.follow_offsets(action.data.high_watermark, action.data.log_start_offset)
+        if info.flush_needed:
+            await partition.log.flush()
 
     async def _alone(self, action: Action, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Change the log, if its partition still follows; nothing is made of the metadata meanwhile."""

@@ -80,14 +80,17 @@ class IsrChanges:
                     continue
                 try:
                     response = await self._door.call(self._request(asked), _TIMEOUT_MS)
-                except OttlaError as refused:  # also of the controller in this process, whose disk may have failed
-                    level = logging.DEBUG if is_logged else logging.WARNING
-                    logger.log(level, "the controller did not change %d ISRs, asking again: %s", len(asked), refused)
-                    is_logged = True
+                    is_again = self._take_answers(asked, response)
+                except Exception as refused:
+                    # The disk of the controller in this process may have failed. After a bug a pending change must not stay.
+                    is_bug = not isinstance(refused, OttlaError)
+                    level = logging.ERROR if is_bug else logging.DEBUG if is_logged else logging.WARNING
+                    logger.log(
+                        level, "the controller did not change %d ISRs, asking again: %s", len(asked), refused, exc_info=is_bug
+                    )
+                    is_logged = is_again = True
                     self._waiting.update(dict.fromkeys(asked))
-                    await asyncio.sleep(_RETRY_S)
-                    continue
-                if self._take_answers(asked, response):
+                if is_again:
                     await asyncio.sleep(_RETRY_S)
         finally:
             self._asking = None

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from ottla.broker.background import lasting
 from ottla.broker.replication.quota import ReplicationQuota
 from ottla.metadata.image.topics import NO_LEADER
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from ottla.env import Network
     from ottla.ids import Uuid
     from ottla.metadata.image.delta import MetadataDelta
+
+_TICK_AGAIN_S = 5.0
+"""How soon ISRs are looked at again after an unexpected failure."""
 
 
 class IsrCounters:
@@ -94,7 +98,7 @@ class Replication:
         for topic in delta.deleted_topics.values():
             self._drop(topic.id, self._leaders.get(topic.id, ()))
             self._leaders.pop(topic.id, None)
-        for topic_id in delta.changed_topics:
+        for topic_id in sorted(delta.changed_topics):
             held = self._partitions.by_id.get(topic_id, {})
             self._drop(topic_id, self._leaders.get(topic_id, {}).keys() - held.keys())
             self._follow(held.values())
@@ -149,7 +153,7 @@ class Replication:
 
     def _tick(self) -> None:
         if self._ticking is None:
-            self._ticking = asyncio.get_running_loop().create_task(self._drop_lagging())
+            self._ticking = lasting("looking for replicas that lag", self._drop_lagging, _TICK_AGAIN_S)
 
     async def _drop_lagging(self) -> None:
         while True:

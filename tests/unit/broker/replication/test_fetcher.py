@@ -5,9 +5,11 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from tests.support.nodes.held_partitions import virtual
-from tests.support.nodes.replicas import Replicas, values
+from tests.support.logs.batches import make_batch
+from tests.support.nodes.held_partitions import only_answer, virtual
+from tests.support.nodes.replicas import TOPIC, Replicas, log_of, values
 
+from ottla.broker.request import Pending, future_of
 from ottla.errors.codes import ErrorCode
 from ottla.log.read import Isolation
 
@@ -51,6 +53,37 @@ def test_follower_whose_log_ends_before_its_leaders_begins_starts_again_there() 
             await world.settle()
             log = late.partition.log
             assert (log.log_start_offset, log.log_end_offset) == (8, 9)
+
+    virtual(scenario())
+
+
+def test_new_follower_begins_before_a_log_start_within_a_batch() -> None:
+    """The leader's log starts at offset 5, in a batch from 3 to 8: the follower takes the batch whole, and starts at 5 too."""
+
+    async def scenario() -> None:
+        async with Replicas.open(Random(12), configs={"flush.messages": 1}) as world:
+            await world.produce(b"a")
+            await world.settle()
+            late = world.nodes[3]
+            await late.stop()
+            world.fence(late)
+            for value in (b"b", b"c"):
+                await world.produce(value)
+            leader = world.nodes[1]
+            batch = make_batch(*(b"%d" % number for number in range(6)))
+            handled = leader.held.produce(TOPIC, 0, batch, timeout_ms=1000)
+            assert isinstance(handled, Pending)
+            assert only_answer(await future_of(handled)).error_code == ErrorCode.NONE
+            await world.settle()
+            for node in (1, 2):
+                world.nodes[node].partition.log.delete_records(5)
+            await late.restart()
+            await world.settle()
+            log = late.partition.log
+            assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (5, 9, 9)
+            assert log.segments.first.base_offset == 3
+            assert log_of(late.partition) == log_of(leader.partition)
+            assert await world.produce(b"after") == ErrorCode.NONE
 
     virtual(scenario())
 

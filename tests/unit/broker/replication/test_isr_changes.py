@@ -33,7 +33,7 @@ class Door:
         assert isinstance(request, AlterPartitionRequest)
         self.asked.append(request)
         answer = await self.answers.get()
-        if isinstance(answer, KafkaError):
+        if isinstance(answer, Exception):
             raise answer
         topics = []
         for topic in request.topics:
@@ -133,7 +133,9 @@ def test_change_that_came_too_late_stays_pending_until_the_metadata_says_more(co
 
 
 @pytest.mark.parametrize(
-    "answer", [ErrorCode.NOT_CONTROLLER, KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller")], ids=["code", "raised"]
+    "answer",
+    [ErrorCode.NOT_CONTROLLER, KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller"), ZeroDivisionError("a bug")],
+    ids=["code", "raised", "bug"],
 )
 def test_uncertain_answer_is_asked_for_again(answer: Any) -> None:
     async def scenario() -> None:
