@@ -308,6 +308,36 @@ def test_three_controllers_hand_over_what_was_decided() -> None:
     loop.run(run())
 
 
+class ThreeCombined(Three):
+    """The same with a broker on each."""
+
+    def settings(self, number: int) -> dict[str, str]:
+        return settings("broker,controller") | {
+            "node.id": str(number),
+            "listeners": f"PLAINTEXT://host{number}:9092,CONTROLLER://host{number}:9093",
+            "controller.quorum.voters": VOTERS,
+            "controller.quorum.bootstrap.servers": "",
+        }
+
+
+def test_quorum_shares_neither_memory_nor_turns_with_the_clients_of_its_nodes() -> None:
+    """What clients hold must not stop an election; and large requests of other controllers do not hold the loop."""
+    loop = VirtualLoop()
+
+    async def run() -> None:
+        three = ThreeCombined(loop)
+        await three.start(1, 2, 3)
+        for node in three.nodes.values():
+            apart = node._quorum_listeners
+            assert apart is not None
+            assert apart.memory is not node.listeners.memory
+            assert apart.dispatcher.lane is not node.dispatcher.lane
+            assert apart.dispatcher.lane.workers is node.dispatcher.lane.workers
+        await asyncio.gather(*(three.stop(number) for number in (1, 2, 3)))
+
+    loop.run(run())
+
+
 def test_combined_node_joins_the_quorum_of_another_and_takes_over() -> None:
     """Kafka's way to a dynamic quorum: the first node is formatted as --standalone, the others without controllers."""
     loop = VirtualLoop()

@@ -1,12 +1,23 @@
 """DeleteRecords: the new log start offset, what is refused, and that no restart brings records back."""
 
-import pytest
-from tests.support.nodes.data_node import DataNode, append, run
+import asyncio
 
+import pytest
+from tests.support.logs.batches import make_batch
+from tests.support.nodes.data_node import DataNode, append, run
+from tests.support.nodes.held_partitions import HeldPartitions, virtual
+
+from ottla.broker import lane as lanes
+from ottla.broker.dispatch import Dispatcher
 from ottla.broker.handlers.data import delete_records
+from ottla.broker.parked import Parked
+from ottla.broker.purgatory.waiting_memory import GRACE_S
+from ottla.broker.request import ConnectionInfo
 from ottla.config.topic import LogConfig
 from ottla.errors.codes import ErrorCode
+from ottla.wire.headers import encode_request
 from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from ottla.wire.messages.metadata_records import RegisterBrokerRecord
 
 Answer = dict[tuple[str, int], tuple[int, int]]
 """(topic, partition) → (error code, low watermark)"""
@@ -112,3 +123,39 @@ def test_directory_that_fails_during_the_checkpoint_is_offline(node: DataNode) -
 
 def test_empty_request_gets_an_empty_response(node: DataNode) -> None:
     assert delete(node) == {}
+
+
+def test_large_requests_that_wait_for_a_replica_do_not_hold_up_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of them take all memory for large requests, and would hold it for as long as their clients say."""
+    monkeypatch.setattr(lanes, "MEMORY_BYTES", 2 << 20)
+
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.commit(RegisterBrokerRecord(broker_id=2, broker_epoch=7, fenced=False))
+        await held.make_topic("t", replicas=(1, 2))
+        held.produce("t", 0, make_batch(b"x"), acks=1)
+        held.partition("t").follower_fetches(2, 1, 0, 7)
+        dispatcher = Dispatcher(held.services)
+        held.services.lane = dispatcher.lane
+
+        def ask(topic: str) -> Parked:
+            named = [DeleteRecordsPartition(partition_index=0, offset=1)] * 5000  # 1.6 MB, parsed
+            request = DeleteRecordsRequest(timeout_ms=3_600_000, topics=[DeleteRecordsTopic(name=topic, partitions=named)])
+            frame = bytearray(b"".join(bytes(part) for part in encode_request(request, 2, 1, "test")))[4:]
+            connection = ConnectionInfo(len(asked), "PLAINTEXT", ("peer", 1))
+            parked = dispatcher.dispatch(connection, frame)
+            assert isinstance(parked, Parked)
+            asked.append(parked)
+            return parked
+
+        asked: list[Parked] = []
+        for _ in range(2):
+            ask("t")
+        last = ask("other")
+        await asyncio.sleep(1)
+        assert [each.is_ready for each in asked[:1]] == [False], "the replica has not deleted them"
+        await asyncio.sleep(2 * GRACE_S)
+        assert last.is_ready
+        assert asked[0].is_ready, "the first has waited for long, and its memory was needed"
+
+    virtual(scenario())
