@@ -92,7 +92,8 @@ def ask_cluster(
         network = FakeNetwork({BOOTSTRAP: node, ONE: node, TWO: node} if nodes is None else dict(nodes))
         world = ClientWorld(RealClock(), network, randomness, RealThreads())
         known = Metadata(settings, randomness.below)
-        pool = ConnectionPool(world, settings, bootstrap, LinkOptions(), known)
+        options = LinkOptions(request_timeout_ms=settings.request_timeout_ms)
+        pool = ConnectionPool(world, settings, bootstrap, options, known)
         cluster = Cluster(world, settings, pool, known, controllers=controllers, waits_for_brokers=waits_for_brokers)
         try:
             return await script(cluster)
@@ -162,6 +163,22 @@ def test_a_node_that_is_gone_is_looked_up_again(asked: str) -> None:
     node = FakeNode({MetadataRequest: moving, HeartbeatRequest: lambda *_: HeartbeatResponse()})
     nodes = {BOOTSTRAP: node, ("bootstrap", 9092): node, ONE: node, TWO: ConnectionRefusedError()}
     assert ask_cluster(script, {}, nodes=nodes) == 2
+
+
+def test_a_controller_that_hangs_is_looked_up_again() -> None:
+    controllers = iter([2, 1])
+    hanging = FakeNode({HeartbeatRequest: lambda *_: None})
+
+    def moving(request: MetadataRequest, version: int) -> MetadataResponse:
+        found = metadata(request, version)
+        found.controller_id = next(controllers)
+        return found
+
+    node = FakeNode({MetadataRequest: moving, HeartbeatRequest: lambda *_: HeartbeatResponse(throttle_time_ms=7)})
+    nodes = {BOOTSTRAP: node, ONE: node, TWO: hanging}
+    answer = ask_cluster(lambda cluster: cluster.ask_controller(HeartbeatRequest()), {}, nodes=nodes, timeout_ms=10_000)
+    assert answer.throttle_time_ms == 7
+    assert len(hanging.asked_for(HeartbeatRequest)) == 1
 
 
 def test_person_is_told_at_once_that_the_only_node_is_gone() -> None:
