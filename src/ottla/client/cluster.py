@@ -81,7 +81,7 @@ class Cluster:
         self._below = world.randomness.below
         self._loop = asyncio.get_running_loop()
         self._lost: set[int] = set()
-        """Nodes (or `CONTROLLER`) that could not be reached: before the next attempt, look who and where they are."""
+        """Nodes (or `CONTROLLER`) that did not answer: before the next attempt, look who and where they are."""
 
     @property
     def brokers(self) -> Mapping[int, Node]:
@@ -179,6 +179,8 @@ class Cluster:
                 message if adapt is None else adapt(link.versions.newest(message.KEY)), timeout_ms=timeout_ms
             )
         except (LinkError, EncodeError) as failure:
+            if isinstance(failure, LinkError) and node_id != ANY_NODE:
+                self._lost.add(node_id)  # it may hang: a second attempt at the same place would wait as long again
             raise self._error(failure) from None
 
     async def ask_any(self, message: Message, adapt: Adapt | None = None) -> Any:

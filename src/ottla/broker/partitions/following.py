@@ -81,6 +81,8 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
         elif (partition := here.find(topic.name, index)) is not None:
             await _truncated(here, partition.name)
             partition.adopt(state)
+            if partition.is_leading and before is not None:
+                _name_loss(partition, before.partitions.get(index), state)
         else:
             # At a node's start no partition is new: a log that is not found may be on a disk that has failed.
             is_new = not is_start and (before is None or index not in before.partitions)
@@ -93,6 +95,18 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
     if missing and (shortage := await _make(here, topic, missing, pauses)) is not None:
         count = counted(here.waiting_of(topic.id), "partition")
         logger.error("not created yet: %s of %s: %s", count, topic.name, shortage)
+
+
+def _name_loss(partition: Partition, before: PartitionState | None, state: PartitionState) -> None:
+    """Warn if this node was elected out of sync: the leader then has to recover."""
+    if before is not None and state.leader_recovery_state and not before.leader_recovery_state:
+        logger.warning(
+            "%s: elected as leader of epoch %d by an unclean election. This log ends at offset %d: what was acknowledged "
+            "from there on is lost, and replicas that come back cut it off",
+            partition.name,
+            state.leader_epoch,
+            partition.log.log_end_offset,
+        )
 
 
 async def _truncated(here: Partitions, name: TopicPartition) -> None:

@@ -15,7 +15,8 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from ottla.broker.replication.fetch_machine import Action, Append, FetchMachine, Key, Limits, Place, Reset, Truncate
+from ottla.broker.replication.fetch_machine import Action, Append, FetchMachine, Key, Limits, Place, Reset, Throttle, Truncate
+from ottla.broker.replication.quota import UNLIMITED, portion_bytes
 from ottla.errors import BrokenInvariant, KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.link import Link, LinkError, LinkOptions
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.partition import Partition
     from ottla.broker.partitions.partitions import Partitions
+    from ottla.broker.replication.quota import ReplicationQuota
     from ottla.broker.settings import BrokerSettings
     from ottla.env import Network
+    from ottla.ids import TopicPartition
 
 logger = logging.getLogger("ottla.replication")
 
@@ -50,8 +53,10 @@ class ReplicaFetcher:
         settings: BrokerSettings,
         network: Network,
         broker_epoch: Callable[[], int],
+        quota: ReplicationQuota,
     ) -> None:
         self.leader_id = leader_id
+        self._quota = quota
         self.machine = FetchMachine(partitions.node_id)
         self._partitions = partitions
         self._metadata = metadata
@@ -100,6 +105,7 @@ class ReplicaFetcher:
                     config.replica_fetch_backoff_ms / 1000,
                 )
                 now_s = self._loop.time()
+                self._throttle(config.follower_replication_throttled_rate, now_s)
                 request = self.machine.request(self._broker_epoch(), limits, now_s)
                 if request is None:
                     await self._wait(self.machine.next_due_s)
@@ -118,6 +124,27 @@ class ReplicaFetcher:
         except Exception as failure:
             logger.exception("the replica fetcher for node %d has failed", self.leader_id)
             self._partitions.broken(failure)
+
+    def _throttle(self, bytes_per_s: int, now_s: float) -> None:
+        """Fetch no more of throttled partitions than the quota leaves."""
+        if bytes_per_s >= UNLIMITED:
+            self.machine.end_throttle()
+        else:
+            quota = self._quota
+            left = Throttle(
+                quota.allowance(bytes_per_s, now_s),
+                portion_bytes(bytes_per_s),
+                self._is_throttled,
+                now_s + quota.wait_s(bytes_per_s, now_s),
+            )
+            self.machine.throttle(left, now_s)
+
+    def _is_throttled(self, name: TopicPartition) -> bool:
+        partition = self._partitions.find(*name)
+        if partition is None:
+            return False
+        setting = partition.log.config.follower_replication_throttled_replicas
+        return self._quota.lists(*name, self._partitions.node_id, setting)
 
     async def _wait(self, due_s: float | None) -> None:
         """Wait until `due_s`, or until there is more to fetch."""
@@ -178,6 +205,8 @@ class ReplicaFetcher:
             if data.records:
                 info = partition.append_as_follower(cast("memoryview", data.records), leader_epoch)
                 flush_needed = info.flush_needed
+                if partition.log.config.follower_replication_throttled_replicas and self._is_throttled(action.name):
+                    self._quota.record(len(data.records), self._loop.time())
             partition.follow_offsets(data.high_watermark, data.log_start_offset)
         except UnexpectedAppendOffset as unexpected:
             self._spawn(self._reshape(action, limits, unexpected))

@@ -39,6 +39,7 @@ from ottla.errors import (
     TimeoutError,
     TransactionAbortedError,
 )
+from ottla.errors.faults import without_frames
 from ottla.errors.texts import counted
 from ottla.ids import Uuid
 
@@ -353,7 +354,7 @@ class ProducerCore:
 
     def _check_usable(self) -> None:
         if self.fault is not None:
-            raise self.fault
+            raise without_frames(self.fault)
 
     # Transactions
 
@@ -470,7 +471,7 @@ class ProducerCore:
             ) from reason
         pending.is_claimed = True
         if pending.error is not None:
-            raise pending.error.with_traceback(None)
+            raise without_frames(pending.error)
 
     async def _is_done_within(self, pending: Pending, limit_s: float) -> bool:
         if not pending.is_done:

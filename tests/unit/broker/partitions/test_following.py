@@ -133,6 +133,26 @@ def test_new_leader_epoch_is_recorded_before_its_first_record() -> None:
     virtual(scenario())
 
 
+def test_leader_of_an_unclean_election_names_what_is_lost(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t")
+        assert held.produced("t", 0, make_batch(b"a", b"b")).error_code == 0
+        await held.change("t", 0, leader=2)
+        await held.change("t", 0, leader=1)
+        assert "unclean" not in caplog.text
+        await held.change("t", 0, leader=2)
+        await held.change("t", 0, leader=1, leader_recovery_state=1)
+        lines = [record.message for record in caplog.records if "unclean election" in record.message]
+        assert len(lines) == 1
+        assert lines[0].startswith("t-0: elected as leader of epoch ")
+        assert "This log ends at offset 2: what was acknowledged from there on is lost" in lines[0]
+        await held.change("t", 0, isr=[1])
+        assert caplog.text.count("unclean election") == 1
+
+    virtual(scenario())
+
+
 def test_adding_partitions_keeps_the_existing_ones() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
