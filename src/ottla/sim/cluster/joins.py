@@ -1,8 +1,8 @@
 """Troubles at the moment at which a replica is about to join an ISR, and of leaders whose followers are gone.
 
-- `stale join`: a node loses power and starts again. When a leader is about to propose it for an ISR, that leader cannot reach
-  the controller, and the node loses its power once more. It is registered again, and cannot reach the leader to catch up. Then
-  the leader's proposal reaches the controller: the process that it was made for is gone.
+- `stale join`: a node loses power and starts again. When a leader proposes it for ISRs, these proposals are delayed, and the
+  node loses its power once more. It is registered again, and cannot reach the leader to catch up. Then the proposals are sent:
+  the process that they were made for is gone.
 - `lonely leader`: a leader of partitions reaches clients, and no other node: it appends what no replica gets, until another
   leads. Then it comes back.
 """
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 WAIT_S_MAX = 3.0
 """How long a join is waited for."""
-SPLIT_S = 0.6
-"""How long the leader cannot reach the controller. Less than its session: it stays the leader."""
-APART_S = 0.5
+DELAY_S = 2.5
+"""How long proposals are delayed: the session of the lost process has to end before the next one is registered."""
+APART_S = 0.3
 """How much longer the joining node cannot reach the leader."""
 LONELY_S = 2.0
 
@@ -33,25 +33,30 @@ LONELY_S = 2.0
 class Joins(ClusterChecker):
     """Tells of proposals to add a replica to an ISR."""
 
-    def __init__(self) -> None:
-        self._waiting: list[tuple[int, asyncio.Future[str]]] = []
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self._waiting: list[tuple[int, Callable[[str], bool], asyncio.Future[str]]] = []
+        self.delayed_until_s: dict[str, float] = {}
+        """Node → until when its proposals are delayed."""
 
     def isr_proposed(self, node: str, held: HeldPartition, isr: tuple[int, ...]) -> None:
-        for replica, waiting in self._waiting:
-            if replica in isr and replica not in held.isr and not waiting.done():
+        for replica, is_wanted, waiting in self._waiting:
+            if replica in isr and replica not in held.isr and not waiting.done() and is_wanted(node):
                 waiting.set_result(node)
+                self.delayed_until_s[node] = self._now_s() + DELAY_S
 
-    async def next_join(self, replica: int) -> str | None:
-        """The leader that next proposes this replica; None if none does in time."""
+    async def next_join(self, replica: int, is_wanted: Callable[[str], bool]) -> str | None:
+        """The wanted leader that next proposes this replica; None if none does in time."""
         proposed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._waiting.append((replica, proposed))
+        waiting = (replica, is_wanted, proposed)
+        self._waiting.append(waiting)
         try:
             async with asyncio.timeout(WAIT_S_MAX):
                 return await proposed
         except TimeoutError:
             return None
         finally:
-            self._waiting.remove((replica, proposed))
+            self._waiting.remove(waiting)
 
 
 class JoinTroubles:
@@ -69,19 +74,16 @@ class JoinTroubles:
         self._lose_power = lose_power
 
     async def stale_join(self, machine: ClusterMachine) -> None:
-        """The node must not be that of the active controller."""
         await self._lose_power(machine)
-        leader = await self._joins.next_join(machine.number)
-        controller = next((each.name for each in self._machines if each.leads), None)
-        if leader is None or controller in (None, leader, machine.name):
+        # Not the node of the controller: the joining one must reach that, to be registered.
+        leader = await self._joins.next_join(
+            machine.number, lambda node: not any(each.leads for each in self._machines if each.name == node)
+        )
+        if leader is None:
             return
-        assert controller is not None
-        self._network.part(leader, controller)
         self._network.part(leader, machine.name)
         await self._lose_power(machine)
-        await asyncio.sleep(SPLIT_S)
-        self._network.heal(leader, controller)
-        await asyncio.sleep(APART_S)
+        await asyncio.sleep(DELAY_S + APART_S)
         self._network.heal(leader, machine.name)
 
     async def lonely_leader(self, machine: ClusterMachine) -> None:

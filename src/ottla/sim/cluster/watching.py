@@ -43,6 +43,8 @@ class Watch:
         self.trace = trace
         self.partitions: dict[str, PartitionsWatch] = {}
         """The partitions of each node's newest life."""
+        self.delayed_until_s: dict[str, float] = {}
+        """Node → until when the ISRs that it proposes are delayed."""
         self.violation: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def tell(self, event: Callable[..., None], *what: object) -> None:

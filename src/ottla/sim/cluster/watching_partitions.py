@@ -1,11 +1,12 @@
 """Looks at the partitions of a running node, for the cluster's checkers.
 
 `PartitionsWatch` waits on every partition as a produce request does, but its wait never ends: it learns of every move of the
-high watermark of a leader before anyone is answered. It also hears of every ISR that a leader proposes.
+high watermark of a leader before anyone is answered. It also hears of every ISR that a leader proposes, and can delay it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,13 @@ class PartitionsWatch:
         if partition.in_sync is not None and partition.in_sync.pending is not None:
             pending = partition.in_sync.pending
             self._watch.tell(self._watch.checkers.isr_proposed, self._name, held(partition), pending.isr)
-        self._wants_isr_change(partition)
+        loop = asyncio.get_running_loop()
+        delay_s = self._watch.delayed_until_s.get(self._name, 0.0) - self._watch.trace.now_s()
+        if delay_s > 0:
+            self._watch.trace.note(self._name, "delays", f"a proposal for the ISR of {partition.name}")
+            loop.call_later(delay_s, self._wants_isr_change, partition)
+        else:
+            self._wants_isr_change(partition)
 
 
 def held(partition: Partition) -> HeldPartition:
