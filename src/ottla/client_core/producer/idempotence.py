@@ -118,7 +118,7 @@ class Idempotence:
             # lost, the second one must not overtake it at the next leader.
             return False
         if len(entry.window) >= BATCHES_REMEMBERED:
-            # The answer to the oldest may be lost while a new leader answers later ones: its retry must be found as a duplicate.
+            # The answer to the oldest may be lost while a new leader answers later ones: a broker must still know its retry.
             return False
         return batch.key not in self.unresolved
 
