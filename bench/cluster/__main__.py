@@ -1,37 +1,37 @@
-"""`make bench-cluster`: a cluster of three nodes of Apache Kafka and of Ottla, in turn: start, failover, memory.
+"""`make bench-cluster`: a cluster of three nodes of Apache Kafka and of Ottla, in turn.
 
-python -m bench.cluster                  three rounds, about 6 minutes; keeps the figures in bench/cluster/results.json
-python -m bench.cluster --quick          one round; prints only (also with QUICK=1)
-python -m bench.cluster --rounds 5 --failovers 5
---save / --no-save                       keep the figures of a quick run, or do not keep those of a full one
+python -m bench.cluster                      three rounds, about 25 minutes; keeps the figures
+python -m bench.cluster --quick              one round with little data; prints only (also with QUICK=1)
+python -m bench.cluster --rows produce,leader --rounds 5 --failovers 5
+python -m bench.cluster --rows partitions --partitions 10000
+--save / --no-save                           keep the figures of a quick run, or do not keep those of a full one
+
+Rows: start, memory, produce (one and three replicas, with CPU), latency, leader, failover (of the controller), partitions.
+Only when named, for they are long: many (partitions with one replica each: creation, failover, start, idle CPU), two-nodes.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
+from collections import defaultdict
 from pathlib import Path
 
+from bench.cluster import controller, replicas, report
 from bench.cluster.measures import controller_failover, idle_memory_mb, start_to_first_record, wait_for_all
 from bench.cluster.nodes import ThreeNodes
-from bench.side_by_side.figures import APACHE, OTTLA, Figure, Results, at_most
+from bench.cluster.rows import GROUPS, LOADS, REPLICAS, SELDOM, figures, table
+from bench.side_by_side.figures import APACHE, OTTLA, Results
 from bench.side_by_side.machine import machine_facts
 from bench.side_by_side.progress import Progress
 from bench.side_by_side.table import terminal_text
 from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.keeping import keep
 
-RESULTS = Path(__file__).parent / "results.json"
 ROUNDS, FAILOVERS = 3, 3
-START, FAILOVER, MEMORY = "start", "failover", "memory"
-ROWS = {
-    START: ("three nodes: start to the first produced record", "ms", at_most(0.2)),
-    FAILOVER: ("three nodes: kill -9 of the controller to the next one's first topic", "ms", at_most(1.0)),
-    MEMORY: ("three nodes: memory, idle", "MB", at_most(0.2)),
-}
+IDLE_PARTITIONS = 1000
 
 
 def read_options(arguments: list[str]) -> argparse.Namespace:
@@ -39,7 +39,9 @@ def read_options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", default=os.environ.get("QUICK", "") not in ("", "0"))
     parser.add_argument("--rounds", type=int)
-    parser.add_argument("--failovers", type=int, help="in each round")
+    parser.add_argument("--failovers", type=int, help="of each kind, in each round")
+    parser.add_argument("--partitions", type=int, default=IDLE_PARTITIONS, help="of the rows partitions and many")
+    parser.add_argument("--rows", type=_rows, default=GROUPS, help=f"some of {','.join(GROUPS + SELDOM)}")
     parser.add_argument("--save", action=argparse.BooleanOptionalAction)
     options = parser.parse_args(arguments)
     if options.save is None:
@@ -49,43 +51,99 @@ def read_options(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
-def measure(label: str, kafka: ApacheKafka, failovers: int, progress: Progress) -> dict[str, list[float]]:
+def _rows(text: str) -> tuple[str, ...]:
+    chosen = tuple(text.split(","))
+    for name in chosen:
+        if name not in GROUPS + SELDOM:
+            raise argparse.ArgumentTypeError(f"there is no row {name!r}; rows are {', '.join(GROUPS + SELDOM)}")
+    return chosen
+
+
+class Round:
     """The samples of one new cluster."""
-    folder = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
-    with ThreeNodes(label, kafka, folder) as nodes:
-        taken = {START: [start_to_first_record(nodes) * 1000], FAILOVER: [], MEMORY: []}
-        wait_for_all(nodes)
-        taken[MEMORY].append(idle_memory_mb(nodes))
-        progress.say(f"{label}: first record after {taken[START][0]:,.0f} ms, {taken[MEMORY][0]:,.0f} MB idle")
-        for number in range(failovers):
-            taken[FAILOVER].append(controller_failover(nodes, number) * 1000)
-            progress.say(f"{label}: a new controller after {taken[FAILOVER][-1]:,.0f} ms")
-    return taken
+
+    def __init__(self, label: str, kafka: ApacheKafka, options: argparse.Namespace, progress: Progress) -> None:
+        self.samples: dict[str, list[float]] = defaultdict(list)
+        self._label, self._kafka, self._options, self._progress = label, kafka, options, progress
+
+    def measure(self) -> None:
+        """All chosen rows."""
+        options = self._options
+        folder = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
+        with ThreeNodes(self._label, self._kafka, folder) as nodes:
+            start_ms = start_to_first_record(nodes) * 1000
+            wait_for_all(nodes)
+            if "start" in options.rows:
+                self._take("start", start_ms)
+            if "memory" in options.rows:
+                self._take("memory", idle_memory_mb(nodes))
+            if "produce" in options.rows:
+                self._produce(nodes)
+            if "latency" in options.rows:
+                requests = replicas.LATENCY_REQUESTS_QUICK if options.quick else replicas.LATENCY_REQUESTS
+                p50_ms, p99_ms = replicas.latencies(nodes, requests)
+                self._take("latency:p50", p50_ms)
+                self._take("latency:p99", p99_ms)
+            for number in range(options.failovers):
+                if "leader" in options.rows:
+                    self._take("leader", replicas.leader_failover(nodes, number) * 1000)
+                if "failover" in options.rows:
+                    self._take("failover", controller_failover(nodes, number) * 1000)
+            if "partitions" in options.rows:  # the last: it leaves a node dead
+                idle_s = replicas.IDLE_QUICK_S if options.quick else replicas.IDLE_S
+                cpu_percent, memory_mb, leaders_ms = replicas.idle_partitions(nodes, options.partitions, idle_s)
+                self._take("partitions:cpu", cpu_percent)
+                self._take("partitions:memory", memory_mb)
+                self._take("partitions:leaders", leaders_ms)
+
+    def _produce(self, nodes: ThreeNodes) -> None:
+        warm_up = replicas.WARM_UP
+        for count in REPLICAS:
+            replicas.produce(
+                nodes, self._kafka, warm_up, count, warm_up.quick_records if self._options.quick else warm_up.records
+            )
+        for load in LOADS:
+            for count in REPLICAS:
+                records = load.quick_records if self._options.quick else load.records
+                mb_per_s, cpu_s_per_gb = replicas.produce(nodes, self._kafka, load, count, records)
+                if load is replicas.WARM_UP:
+                    continue
+                self._take(f"produce:{load.part}-r{count}", mb_per_s)
+                self._take(f"produce:{load.part}-r{count}-cpu", cpu_s_per_gb)
+
+    def _take(self, key: str, value: float) -> None:
+        self.samples[key].append(value)
+        self._progress.say(f"{self._label}, {key}: {value:,.2f}")
 
 
-def figures(samples: dict[str, dict[str, list[float]]]) -> list[Figure]:
-    """The rows of the table, from the samples by side and row."""
-    return [
-        Figure(f"cluster:{key}", what, unit, samples[APACHE][key], samples[OTTLA][key], goal)
-        for key, (what, unit, goal) in ROWS.items()
-    ]
+def _add(taken: dict[str, list[float]], samples: dict[str, list[float]]) -> None:
+    for key, values in samples.items():
+        taken[key] += values
 
 
 def main(arguments: list[str]) -> int:
     options = read_options(arguments)
     keep()
     kafka, progress = ApacheKafka.obtain(), Progress()
-    samples: dict[str, dict[str, list[float]]] = {side: {key: [] for key in ROWS} for side in (APACHE, OTTLA)}
+    samples: dict[str, dict[str, list[float]]] = {side: defaultdict(list) for side in (APACHE, OTTLA)}
     for _ in range(options.rounds):
         for side, taken in samples.items():
-            for key, values in measure(side, kafka, options.failovers, progress).items():
-                taken[key] += values
+            if set(options.rows) & set(GROUPS):
+                one = Round(side, kafka, options, progress)
+                one.measure()
+                _add(taken, one.samples)
+            if "many" in options.rows:
+                _add(taken, controller.many_partitions(side, kafka, options.partitions, options.failovers, progress))
+    if controller.TWO_NODES in options.rows:
+        for side, rates in controller.two_nodes(kafka, options.rounds, progress).items():
+            samples[side][controller.TWO_NODES] += rates
     results = Results(machine_facts())
-    results.add(figures(samples))
+    rows = table(options.partitions) | controller.table(options.partitions)
+    results.add(figures(rows, samples[APACHE], samples[OTTLA]))
     print(terminal_text(results))
     if options.save:
-        RESULTS.write_text(json.dumps(results.to_json(), indent=1) + "\n")
-        progress.say(f"written to {RESULTS.relative_to(Path.cwd()) if RESULTS.is_relative_to(Path.cwd()) else RESULTS}")
+        report.keep(results)
+        progress.say("written to bench/cluster/results.json and docs/benchmarks.md")
     return 0
 
 

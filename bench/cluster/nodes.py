@@ -8,7 +8,7 @@ from types import TracebackType
 
 from bench.side_by_side.errors import LoadFailed
 from bench.side_by_side.figures import APACHE
-from bench.side_by_side.processes import memory_mb
+from bench.side_by_side.processes import cpu_seconds, memory_mb
 from tests.support.servers.apache_kafka import CLUSTER_ID, ApacheKafka
 from tests.support.servers.kafka_server import LOG_LEVELS, SERVER_JVM_FLAGS, free_ports, properties_text
 from tests.support.servers.ottla_server import OTTLA as OTTLA_COMMAND
@@ -16,11 +16,14 @@ from tests.support.servers.ottla_server import run_ottla
 
 NODES = (1, 2, 3)
 LOG_LINES = 15
+STOP_S = 300
 SETTINGS: dict[str, object] = {
     # Kafka's defaults except for these: a killed broker would keep its id for 9 s, and a test of a controller waits for it.
     "broker.session.timeout.ms": 3000,
     "broker.heartbeat.interval.ms": 300,
     "group.initial.rebalance.delay.ms": 0,
+    # So that no row leaves files to the next.
+    "log.segment.delete.delay.ms": 0,
 }
 
 
@@ -86,6 +89,14 @@ class ThreeNodes:
         process.kill()
         process.wait()
 
+    def stop(self) -> None:
+        """SIGTERM to all, and wait for their ends: their files are left clean."""
+        for process in self._processes.values():
+            process.terminate()
+        for process in self._processes.values():
+            process.wait(STOP_S)
+        self._processes.clear()
+
     def check(self) -> None:
         """Raise `LoadFailed`, with the end of its log, if a node has ended by itself."""
         for node, process in self._processes.items():
@@ -95,9 +106,17 @@ class ThreeNodes:
                     "\n".join([f"node {node} of {self.label} ended with {process.returncode}. Its log ends with:", *lines])
                 )
 
+    def cpu_seconds(self) -> float:
+        """CPU time of all nodes that run, since their start."""
+        return sum(cpu_seconds(process.pid) for process in self._processes.values())
+
     def memory_mb(self) -> float:
         """Resident memory of all nodes."""
         return sum(memory_mb(process.pid) for process in self._processes.values())
+
+    def has_files_of(self, topic: str) -> bool:
+        """Whether a node still has a folder of a partition of `topic`, also one renamed `NAME-N.ID-delete`."""
+        return any(self._folder.glob(f"node-*/data/{topic}-[0-9]*"))
 
     def __enter__(self) -> "ThreeNodes":
         return self

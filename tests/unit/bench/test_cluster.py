@@ -1,25 +1,53 @@
-"""`make bench-cluster`: its options and its table."""
+"""`make bench-cluster`: its options, its table and its document."""
 
-from bench.cluster.__main__ import FAILOVER, FAILOVERS, MEMORY, ROUNDS, START, figures, read_options
-from bench.side_by_side.figures import APACHE, OTTLA, Results
+import pytest
+from bench import report as documents
+from bench.cluster import report
+from bench.cluster.__main__ import FAILOVERS, IDLE_PARTITIONS, ROUNDS, read_options
+from bench.cluster.rows import GROUPS, figures, table
+from bench.side_by_side.figures import Results
 from bench.side_by_side.table import terminal_text
 
 
 def test_a_full_run_is_kept_and_a_quick_one_is_not() -> None:
     full, quick = read_options([]), read_options(["--quick"])
-    assert (full.save, full.rounds, full.failovers) == (True, ROUNDS, FAILOVERS)
+    assert (full.save, full.rounds, full.failovers, full.partitions) == (True, ROUNDS, FAILOVERS, IDLE_PARTITIONS)
     assert (quick.save, quick.rounds, quick.failovers) == (False, 1, 1)
     assert read_options(["--quick", "--save", "--rounds", "4"]).save
     assert read_options(["--no-save"]).rounds == ROUNDS
 
 
-def test_ratios_are_held_to_their_goals() -> None:
-    apache = {START: [10_000.0], FAILOVER: [3000.0, 2000.0, 1000.0], MEMORY: [1500.0]}
-    ottla = {START: [1500.0], FAILOVER: [3300.0, 2400.0, 1200.0], MEMORY: [150.0]}
+def test_rows_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert read_options([]).rows == GROUPS
+    assert read_options(["--rows", "leader,produce"]).rows == ("leader", "produce")
+    with pytest.raises(SystemExit):
+        read_options(["--rows", "leaders"])
+    assert "there is no row 'leaders'; rows are start, memory" in capsys.readouterr().err
+
+
+def test_every_row_belongs_to_a_group() -> None:
+    assert {key.partition(":")[0] for key in table(10)} == set(GROUPS)
+
+
+def test_rows_that_were_measured_are_held_to_their_goals() -> None:
+    apache = {"start": [10_000.0], "failover": [3000.0, 2000.0, 1000.0], "memory": [1500.0], "produce:1kb-r3": [50.0]}
+    ottla = {"start": [1500.0], "failover": [3300.0, 2400.0, 1200.0], "memory": [150.0], "produce:1kb-r3": [60.0]}
     results = Results()
-    results.add(figures({APACHE: apache, OTTLA: ottla}))
-    start, failover, memory = results.figures.values()
-    assert (round(start.ratio, 2), start.verdict) == (0.15, "reached")
-    assert (round(failover.ratio, 2), failover.verdict) == (1.2, "missed by 20%")
-    assert (round(memory.ratio, 2), memory.verdict) == (0.1, "reached")
+    results.add(figures(table(10_000), apache, ottla))
+    assert {key: (round(each.ratio, 2), each.verdict) for key, each in results.figures.items()} == {
+        "cluster:start": (0.15, "reached"),
+        "cluster:memory": (0.1, "reached"),
+        "cluster:produce:1kb-r3": (1.2, "reached"),
+        "cluster:failover": (1.2, "missed by 20%"),
+    }
     assert "≤ 0.2 ×" in terminal_text(results)
+
+
+def test_the_number_of_idle_partitions_is_in_the_table() -> None:
+    assert "10,000 idle partitions" in figures(table(10_000), {"partitions:cpu": [2.0]}, {"partitions:cpu": [1.0]})[0].what
+
+
+def test_the_document_has_the_kept_results() -> None:
+    results = report.load()
+    assert report.detail_block(results) in documents.DETAIL.read_text()
+    assert report.detail_block(None) == report.NOT_MEASURED

@@ -7,10 +7,18 @@ after the one under way.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition
+
+
+class AckWaiter(Protocol):
+    """A request that waits for the high watermark or the disk."""
+
+    def settle(self, partition: Partition) -> bool:
+        """The partition has changed: True if the wait is over, with success or failure."""
+        ...
 
 
 class Settling:

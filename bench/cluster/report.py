@@ -1,0 +1,53 @@
+"""Writes the figures of `bench.cluster`: its results.json, and the table of docs/benchmarks.md.
+
+python -m bench.cluster.report        rewrite the document from the results, without measuring
+"""
+
+from __future__ import annotations
+
+import json
+
+from bench import report
+from bench.side_by_side.figures import Results
+from bench.side_by_side.table import markdown_lines
+
+RESULTS = report.ROOT / "bench" / "cluster" / "results.json"
+BEGIN, END = "<!-- cluster:begin -->", "<!-- cluster:end -->"
+NOT_MEASURED = "Not measured yet: `make bench-cluster`.\n"
+HOW = (
+    "Three nodes of each side run in turn on the same machine, every node a broker and a controller in one process. Both sides",
+    "have the same settings: Kafka's defaults, but broker sessions of 3 s with heartbeats every 0.3 s, and files of deleted",
+    "topics are removed at once. Throughput is that of Kafka's ProducerPerformance, which runs on the same cores; CPU is that",
+    "of the three nodes, per 10^9 bytes of values. Figures are medians, with the smallest and the largest of the rounds in",
+    "brackets; a ratio is Ottla's figure divided by Apache Kafka's of the same round.",
+)
+
+
+def detail_block(results: Results | None) -> str:
+    """The lines of docs/benchmarks.md between its markers."""
+    if results is None:
+        return NOT_MEASURED
+    return "\n".join([report.machine_line(results), "", *HOW, "", *markdown_lines(results)]) + "\n"
+
+
+def load() -> Results | None:
+    """The results of the last kept run; None if there was none."""
+    return Results.from_json(json.loads(RESULTS.read_text(encoding="utf-8"))) if RESULTS.exists() else None
+
+
+def keep(measured: Results) -> None:
+    """Merge new figures into the known ones, and write results and document."""
+    known = load()
+    figures = (known.figures if known else {}) | measured.figures
+    merged = Results(measured.machine, figures)
+    RESULTS.write_text(json.dumps(merged.to_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write()
+
+
+def write() -> None:
+    """Write the block of the document."""
+    report.DETAIL.write_text(report.with_block(report.DETAIL, detail_block(load()), BEGIN, END), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
