@@ -18,12 +18,8 @@ class Trace:
         self._hash = hashlib.sha256()
         self.lines: list[str] = []
 
-    def now_s(self) -> float:
-        """The true time."""
-        return self._loop.true_time()
-
     def note(self, who: str, what: str, detail: str = "") -> None:
-        line = f"{self.now_s():>12.6f}  {who:<8} {what:<12} {detail}".rstrip()
+        line = f"{self._loop.true_time():>12.6f}  {who:<8} {what:<12} {detail}".rstrip()
         self.lines.append(line)
         self._hash.update(line.encode())
         self._hash.update(b"\n")

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
 from typing import TYPE_CHECKING
 
+from ottla.metadata.image.image import MetadataImage
 from ottla.sim.cluster.checkers.checker import ClusterChecker, HeldPartition
 
 if TYPE_CHECKING:
@@ -23,27 +25,41 @@ if TYPE_CHECKING:
 
 WAIT_S_MAX = 3.0
 """How long a join is waited for."""
-DELAY_S = 2.5
-"""How long proposals are delayed: the session of the lost process has to end before the next one is registered."""
+REGISTERED_S_MAX = 5.0
+"""How long the registration of the next process is waited for: the session of the lost one has to end first."""
 APART_S = 0.3
 """How much longer the joining node cannot reach the leader."""
 LONELY_S = 2.0
+LOOK_S = 0.02
 
 
 class Joins(ClusterChecker):
     """Tells of proposals to add a replica to an ISR."""
 
-    def __init__(self, now_s: Callable[[], float]) -> None:
-        self._now_s = now_s
+    def __init__(self) -> None:
+        self._image = MetadataImage()
         self._waiting: list[tuple[int, Callable[[str], bool], asyncio.Future[str]]] = []
-        self.delayed_until_s: dict[str, float] = {}
-        """Node → until when its proposals are delayed."""
+        self.delayed: dict[str, list[tuple[Context, Callable[[], None]]]] = {}
+        """Node whose proposals are delayed → how to make each of them, and its process."""
+
+    def image_committed(self, before: MetadataImage, image: MetadataImage) -> None:
+        self._image = image
+
+    def broker_epoch(self, broker_id: int) -> int:
+        """The epoch of a broker that is registered and not fenced; else -1."""
+        broker = self._image.cluster.brokers.get(broker_id)
+        return -1 if broker is None or broker.fenced else broker.epoch
 
     def isr_proposed(self, node: str, held: HeldPartition, isr: tuple[int, ...]) -> None:
         for replica, is_wanted, waiting in self._waiting:
             if replica in isr and replica not in held.isr and not waiting.done() and is_wanted(node):
                 waiting.set_result(node)
-                self.delayed_until_s[node] = self._now_s() + DELAY_S
+                self.delayed.setdefault(node, [])
+
+    def release(self, node: str) -> None:
+        """Make the delayed proposals of a node."""
+        for context, propose in self.delayed.pop(node, ()):
+            asyncio.get_running_loop().call_soon(propose, context=context)
 
     async def next_join(self, replica: int, is_wanted: Callable[[str], bool]) -> str | None:
         """The wanted leader that next proposes this replica; None if none does in time."""
@@ -82,8 +98,16 @@ class JoinTroubles:
         if leader is None:
             return
         self._network.part(leader, machine.name)
+        before = self._joins.broker_epoch(machine.number)
         await self._lose_power(machine)
-        await asyncio.sleep(DELAY_S + APART_S)
+        try:
+            async with asyncio.timeout(REGISTERED_S_MAX):
+                while self._joins.broker_epoch(machine.number) <= before:
+                    await asyncio.sleep(LOOK_S)
+        except TimeoutError:
+            pass
+        self._joins.release(leader)
+        await asyncio.sleep(APART_S)
         self._network.heal(leader, machine.name)
 
     async def lonely_leader(self, machine: ClusterMachine) -> None:

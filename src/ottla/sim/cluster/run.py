@@ -97,12 +97,12 @@ class _Run:
         self._durable = DurableMajority(lambda: {each.name: each.disk for each in self.machines}, METADATA_FOLDER)
         self._states, self._records = PartitionStates(), CommittedRecords(self._held_by)
         self._steady = SteadyIsr(loop.true_time, LAG_MAX_MS / 1000 / max(plan.rates))
-        self._joins, self._safekeeping = Joins(trace.now_s), Safekeeping()
+        self._joins, self._safekeeping = Joins(), Safekeeping()
         looking_in = [self._fencing, self._blocks, self._states, self._records, self._steady, self._joins, self._safekeeping]
         watch = self._watch = Watch(
             ClusterCheckers([self._leaders, self._log, self._durable, self._images, *looking_in]), trace
         )
-        watch.delayed_until_s = self._joins.delayed_until_s
+        watch.delayed = self._joins.delayed
         cluster = Cluster(seed, plan.nodes, plan.is_static, {TRANSACTION_VERSION: base.version.first})
         self.machines = [
             ClusterMachine(

@@ -47,7 +47,7 @@ class ClusterTroubles:
         self._clients = clients
         self._random = Random(f"{plan.seed}/troubles")
         self._safekeeping = safekeeping or Safekeeping()
-        self._joins = JoinTroubles(machines, network, joins or Joins(stage.trace.now_s), self._random, self._lose_power)
+        self._joins = JoinTroubles(machines, network, joins or Joins(), self._random, self._lose_power)
 
     async def run(self) -> None:
         """Return when all troubles are over and every node has been started again. They may not be up yet."""

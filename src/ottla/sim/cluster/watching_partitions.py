@@ -6,8 +6,9 @@ high watermark of a leader before anyone is answered. It also hears of every ISR
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
+from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.errors import OttlaError
@@ -47,13 +48,12 @@ class PartitionsWatch:
         if partition.in_sync is not None and partition.in_sync.pending is not None:
             pending = partition.in_sync.pending
             self._watch.tell(self._watch.checkers.isr_proposed, self._name, held(partition), pending.isr)
-        loop = asyncio.get_running_loop()
-        delay_s = self._watch.delayed_until_s.get(self._name, 0.0) - self._watch.trace.now_s()
-        if delay_s > 0:
-            self._watch.trace.note(self._name, "delays", f"a proposal for the ISR of {partition.name}")
-            loop.call_later(delay_s, self._wants_isr_change, partition)
-        else:
+        delayed = self._watch.delayed.get(self._name)
+        if delayed is None:
             self._wants_isr_change(partition)
+        else:
+            self._watch.trace.note(self._name, "delays", f"a proposal for the ISR of {partition.name}")
+            delayed.append((copy_context(), partial(self._wants_isr_change, partition)))
 
 
 def held(partition: Partition) -> HeldPartition:
