@@ -30,12 +30,14 @@ Producer = tuple[int, int]
 NO_PRODUCER: Producer = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 EPOCH_MAX = 32767
 NONE_ACKED = -1
+BATCHES_REMEMBERED = 5
+"""How many batches of a producer a broker remembers for a partition: an older one is not found as a duplicate."""
 
 
 class PartitionSequence:
     """The sequence numbers of one partition."""
 
-    __slots__ = ("acked", "acked_offset", "in_flight", "next", "producer", "unresolved")
+    __slots__ = ("acked", "acked_offset", "in_flight", "next", "producer", "unresolved", "window")
 
     def __init__(self, producer: Producer) -> None:
         self.producer = producer
@@ -45,6 +47,8 @@ class PartitionSequence:
         self.acked_offset = -1
         self.in_flight: list[ProducerBatch] = []
         """Batches with a sequence number that are not done, in its order. Those that wait for a retry count."""
+        self.window: list[ProducerBatch] = []
+        """The oldest of `in_flight` and every batch numbered since, done or not."""
         self.unresolved: int | None = None
         """The sequence number after the batch of which it is not known whether it is stored."""
 
@@ -113,6 +117,9 @@ class Idempotence:
             # A leader that does not know this producer takes any first number. If the first batch waits for a leader that is
             # lost, the second one must not overtake it at the next leader.
             return False
+        if len(entry.window) >= BATCHES_REMEMBERED:
+            # The answer to the oldest may be lost while a new leader answers later ones: a broker must still know its retry.
+            return False
         return batch.key not in self.unresolved
 
     def assign(self, batch: ProducerBatch) -> None:
@@ -126,6 +133,7 @@ class Idempotence:
         batch.set_producer(entry.producer, entry.next)
         entry.next = next_sequence(entry.next, batch.count)
         entry.in_flight.append(batch)
+        entry.window.append(batch)
 
     def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """`parts` go on in the place of a batch that was split."""
@@ -133,6 +141,8 @@ class Idempotence:
         if batch in entry.in_flight:
             place = entry.in_flight.index(batch)
             entry.in_flight[place : place + 1] = parts
+            place = entry.window.index(batch)
+            entry.window[place : place + 1] = parts
 
     # Answers
 
@@ -278,7 +288,10 @@ class Idempotence:
             batch.set_producer(self.producer, entry.next)
             batch.is_reset = True
             entry.next = next_sequence(entry.next, batch.count)
+        entry.window = list(entry.in_flight)
 
     def _remove(self, entry: PartitionSequence, batch: ProducerBatch) -> None:
         if batch in entry.in_flight:
             entry.in_flight.remove(batch)
+            while entry.window and entry.window[0] not in entry.in_flight:
+                del entry.window[0]

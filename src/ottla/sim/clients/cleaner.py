@@ -23,6 +23,8 @@ from ottla.wire.messages.offset_delete import (
 PAUSE_S_MAX = 0.8
 REST_S = 1.8
 """Longer than the session and rebalance timeouts of members."""
+UNCERTAIN = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT)
+"""The coordinator may have appended the deletion before it lost its partition: the next one may have it, or not."""
 
 
 class Cleaner(GroupClient):
@@ -84,7 +86,8 @@ class Cleaner(GroupClient):
             self.note("deleted", str(deletion.place or self.group))
             self.stage.checkers.deletion_acknowledged(deletion, answered_s)
             return
-        self.stage.checkers.deletion_refused(deletion)
+        if code not in UNCERTAIN:
+            self.stage.checkers.deletion_refused(deletion)
         if code == ErrorCode.GROUP_ID_NOT_FOUND:
             # An unknown group has no committed offsets.
             self.stage.checkers.offsets_answered(self.group, dict.fromkeys(self._places(), -1), deletion.sent_s, answered_s)

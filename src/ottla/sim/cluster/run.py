@@ -102,6 +102,7 @@ class _Run:
         watch = self._watch = Watch(
             ClusterCheckers([self._leaders, self._log, self._durable, self._images, *looking_in]), trace
         )
+        watch.delayed = self._joins.delayed
         cluster = Cluster(seed, plan.nodes, plan.is_static, {TRANSACTION_VERSION: base.version.first})
         self.machines = [
             ClusterMachine(

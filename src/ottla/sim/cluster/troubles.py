@@ -70,7 +70,6 @@ class ClusterTroubles:
         elif trouble.kind == "kill all":
             await self._end_all(trouble)
         elif trouble.kind == "stale join":
-            machine = next((each for each in self._machines[trouble.node :] if not each.leads), self._machines[0])
             self._stage.trace.note(machine.name, trouble.kind)
             await self._joins.stale_join(machine)
         elif trouble.kind == "lonely leader":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.node import Node
@@ -43,6 +44,8 @@ class Watch:
         self.trace = trace
         self.partitions: dict[str, PartitionsWatch] = {}
         """The partitions of each node's newest life."""
+        self.delayed: dict[str, list[tuple[Context, Callable[[], None]]]] = {}
+        """Node whose proposals of ISRs are delayed → how to make each of them, and its process (`joins.py`)."""
         self.violation: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def tell(self, event: Callable[..., None], *what: object) -> None:

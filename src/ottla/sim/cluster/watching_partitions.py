@@ -1,12 +1,14 @@
 """Looks at the partitions of a running node, for the cluster's checkers.
 
 `PartitionsWatch` waits on every partition as a produce request does, but its wait never ends: it learns of every move of the
-high watermark of a leader before anyone is answered. It also hears of every ISR that a leader proposes.
+high watermark of a leader before anyone is answered. It also hears of every ISR that a leader proposes, and can delay it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.errors import OttlaError
@@ -46,7 +48,12 @@ class PartitionsWatch:
         if partition.in_sync is not None and partition.in_sync.pending is not None:
             pending = partition.in_sync.pending
             self._watch.tell(self._watch.checkers.isr_proposed, self._name, held(partition), pending.isr)
-        self._wants_isr_change(partition)
+        delayed = self._watch.delayed.get(self._name)
+        if delayed is None:
+            self._wants_isr_change(partition)
+        else:
+            self._watch.trace.note(self._name, "delays", f"a proposal for the ISR of {partition.name}")
+            delayed.append((copy_context(), partial(self._wants_isr_change, partition)))
 
 
 def held(partition: Partition) -> HeldPartition:

@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.client_core.producer.batch import ProducerBatch
-from ottla.client_core.producer.idempotence import EPOCH_MAX, Idempotence
+from ottla.client_core.producer.idempotence import BATCHES_REMEMBERED, EPOCH_MAX, Idempotence
 from ottla.errors import KafkaError, exception_of
 from ottla.errors.codes import ErrorCode
 from ottla.records.kernels import NO_HEADERS, BufferMemory
@@ -50,6 +50,22 @@ def test_the_first_batch_of_a_transaction_goes_with_others() -> None:
     first, second = made(), made()
     idempotence.assign(first)
     assert idempotence.may_send(second)
+
+
+def test_an_unanswered_batch_stays_among_those_that_a_broker_remembers() -> None:
+    """A new leader has it, and answers later ones. The answer of the old leader is lost: its retry must be found there."""
+    idempotence = started()
+    before, unanswered = made(), made()
+    sent(idempotence, before, unanswered)
+    idempotence.acked(before, 0)
+    for offset in range(BATCHES_REMEMBERED - 1):
+        later = made()
+        assert idempotence.may_send(later)
+        idempotence.assign(later)
+        idempotence.acked(later, 10 + offset)
+    assert not idempotence.may_send(made())
+    idempotence.acked(unanswered, 2)
+    assert idempotence.may_send(made())
 
 
 def refusal(code: ErrorCode) -> KafkaError:
