@@ -21,6 +21,8 @@ LATENCY_REQUESTS, LATENCY_REQUESTS_QUICK, LATENCY_WARM_UP = 3000, 600, 300
 RATE_PER_S = 200
 IDLE_S, IDLE_QUICK_S = 20, 5
 POLL_S = 0.01
+PARTITIONS_PER_TOPIC = 1000
+"""Both controllers refuse a request that creates much more at once."""
 
 
 def create_topic(nodes: ThreeNodes, name: str, partitions: int, replicas: int) -> dict[int, str]:
@@ -128,7 +130,10 @@ def _not_the_controller(nodes: ThreeNodes) -> int:
 def idle_partitions(nodes: ThreeNodes, count: int, idle_s: float) -> tuple[float, float, float]:
     """With `count` partitions of three replicas: CPU in percent of a core, memory in MB, and ms from kill -9 of a node until
     every partition has a leader on another one."""
-    create_topic(nodes, "idle", count, len(NODES))
+    topics = []
+    for first in range(0, count, PARTITIONS_PER_TOPIC):
+        topics.append(f"idle-{first}")
+        create_topic(nodes, topics[-1], min(PARTITIONS_PER_TOPIC, count - first), len(NODES))
     time.sleep(idle_s / 2)
     before_s, began_s = nodes.cpu_seconds(), time.perf_counter()
     time.sleep(idle_s)
@@ -140,7 +145,9 @@ def idle_partitions(nodes: ThreeNodes, count: int, idle_s: float) -> tuple[float
         admin.describe_cluster()  # connected
         nodes.kill(victim)
         began_s = time.perf_counter()
-        while any(each.leader in (None, victim) for each in admin.describe_topics(["idle"])["idle"].partitions):
+        while any(
+            each.leader in (None, victim) for topic in admin.describe_topics(topics).values() for each in topic.partitions
+        ):
             if time.perf_counter() - began_s > GIVE_UP_S:
                 raise AdminFailed(f"{nodes.label}: partitions without a leader {GIVE_UP_S} s after the end of node {victim}")
             nodes.check()
