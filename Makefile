@@ -14,7 +14,7 @@ WORKERS ?= 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-failed lint test-all test-long-random test-long-model test-long-sim test-long-alone test-long-rest \
+.PHONY: help setup demo demo-cluster test test-failed lint test-all test-long-random test-long-model test-long-sim test-long-alone test-long-rest \
 	bench bench-servers bench-clients bench-spark bench-cluster clean generate
 
 help:  ## list the targets
@@ -36,6 +36,9 @@ $(STAMP): $(CORE)
 
 demo: $(SPARK)  ## a node and a pipeline on Spark, killed on the way: nothing is lost or doubled
 	@$(BIN)/python -m ottla.cli.demo
+
+demo-cluster: $(CORE)  ## three nodes, a killed leader, a new one: the producer goes on, nothing is lost or doubled
+	@$(BIN)/python -m ottla.cli.demo.cluster
 
 lint: $(STAMP)  ## ruff, mypy strict, the import rules of DESIGN.md
 	$(BIN)/ruff check .

@@ -7,6 +7,7 @@ python -m bench.cluster --rows partitions --partitions 10000
 --save / --no-save                           keep the figures of a quick run, or do not keep those of a full one
 
 Rows: start, memory, produce (one and three replicas, with CPU), latency, leader, failover (of the controller), partitions.
+Only when named, for they are long: many (partitions with one replica each: creation, failover, start, idle CPU), two-nodes.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from bench.cluster import replicas, report
+from bench.cluster import controller, replicas, report
 from bench.cluster.measures import controller_failover, idle_memory_mb, start_to_first_record, wait_for_all
 from bench.cluster.nodes import ThreeNodes
-from bench.cluster.rows import GROUPS, LOADS, REPLICAS, figures
+from bench.cluster.rows import GROUPS, LOADS, REPLICAS, SELDOM, figures, table
 from bench.side_by_side.figures import APACHE, OTTLA, Results
 from bench.side_by_side.machine import machine_facts
 from bench.side_by_side.progress import Progress
@@ -39,8 +40,8 @@ def read_options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", default=os.environ.get("QUICK", "") not in ("", "0"))
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--failovers", type=int, help="of each kind, in each round")
-    parser.add_argument("--partitions", type=int, default=IDLE_PARTITIONS, help="idle ones, of three replicas each")
-    parser.add_argument("--rows", type=_rows, default=GROUPS, help=f"some of {','.join(GROUPS)}")
+    parser.add_argument("--partitions", type=int, default=IDLE_PARTITIONS, help="of the rows partitions and many")
+    parser.add_argument("--rows", type=_rows, default=GROUPS, help=f"some of {','.join(GROUPS + SELDOM)}")
     parser.add_argument("--save", action=argparse.BooleanOptionalAction)
     options = parser.parse_args(arguments)
     if options.save is None:
@@ -53,8 +54,8 @@ def read_options(arguments: list[str]) -> argparse.Namespace:
 def _rows(text: str) -> tuple[str, ...]:
     chosen = tuple(text.split(","))
     for name in chosen:
-        if name not in GROUPS:
-            raise argparse.ArgumentTypeError(f"there is no row {name!r}; rows are {', '.join(GROUPS)}")
+        if name not in GROUPS + SELDOM:
+            raise argparse.ArgumentTypeError(f"there is no row {name!r}; rows are {', '.join(GROUPS + SELDOM)}")
     return chosen
 
 
@@ -115,6 +116,11 @@ class Round:
         self._progress.say(f"{self._label}, {key}: {value:,.2f}")
 
 
+def _add(taken: dict[str, list[float]], samples: dict[str, list[float]]) -> None:
+    for key, values in samples.items():
+        taken[key] += values
+
+
 def main(arguments: list[str]) -> int:
     options = read_options(arguments)
     keep()
@@ -122,12 +128,18 @@ def main(arguments: list[str]) -> int:
     samples: dict[str, dict[str, list[float]]] = {side: defaultdict(list) for side in (APACHE, OTTLA)}
     for _ in range(options.rounds):
         for side, taken in samples.items():
-            one = Round(side, kafka, options, progress)
-            one.measure()
-            for key, values in one.samples.items():
-                taken[key] += values
+            if set(options.rows) & set(GROUPS):
+                one = Round(side, kafka, options, progress)
+                one.measure()
+                _add(taken, one.samples)
+            if "many" in options.rows:
+                _add(taken, controller.many_partitions(side, kafka, options.partitions, options.failovers, progress))
+    if controller.TWO_NODES in options.rows:
+        for side, rates in controller.two_nodes(kafka, options.rounds, progress).items():
+            samples[side][controller.TWO_NODES] += rates
     results = Results(machine_facts())
-    results.add(figures(samples[APACHE], samples[OTTLA], options.partitions))
+    rows = table(options.partitions) | controller.table(options.partitions)
+    results.add(figures(rows, samples[APACHE], samples[OTTLA]))
     print(terminal_text(results))
     if options.save:
         report.keep(results)

@@ -16,6 +16,7 @@ from tests.support.servers.ottla_server import run_ottla
 
 NODES = (1, 2, 3)
 LOG_LINES = 15
+STOP_S = 300
 SETTINGS: dict[str, object] = {
     # Kafka's defaults except for these: a killed broker would keep its id for 9 s, and a test of a controller waits for it.
     "broker.session.timeout.ms": 3000,
@@ -88,6 +89,14 @@ class ThreeNodes:
         process.kill()
         process.wait()
 
+    def stop(self) -> None:
+        """SIGTERM to all, and wait for their ends: their files are left clean."""
+        for process in self._processes.values():
+            process.terminate()
+        for process in self._processes.values():
+            process.wait(STOP_S)
+        self._processes.clear()
+
     def check(self) -> None:
         """Raise `LoadFailed`, with the end of its log, if a node has ended by itself."""
         for node, process in self._processes.items():
@@ -97,13 +106,13 @@ class ThreeNodes:
                     "\n".join([f"node {node} of {self.label} ended with {process.returncode}. Its log ends with:", *lines])
                 )
 
+    def cpu_seconds(self) -> float:
+        """CPU time of all nodes that run, since their start."""
+        return sum(cpu_seconds(process.pid) for process in self._processes.values())
+
     def memory_mb(self) -> float:
         """Resident memory of all nodes."""
         return sum(memory_mb(process.pid) for process in self._processes.values())
-
-    def cpu_seconds(self) -> float:
-        """CPU time of all nodes and their helpers so far."""
-        return sum(cpu_seconds(process.pid) for process in self._processes.values())
 
     def has_files_of(self, topic: str) -> bool:
         """Whether a node still has a folder of a partition of `topic`, also one renamed `NAME-N.ID-delete`."""

@@ -28,6 +28,9 @@ LOADS = (
 GROUPS = ("start", "memory", "produce", "latency", "leader", "failover", "partitions")
 """What `--rows` chooses from, in the order they run. A row's key begins with the name of its group."""
 
+SELDOM = ("many", "two-nodes")
+"""More of them, which are long and run only when they are named."""
+
 Row = tuple[str, str, Goal | None]
 
 
@@ -55,10 +58,10 @@ def table(idle_partitions: int) -> dict[str, Row]:
     }
 
 
-def figures(apache: dict[str, list[float]], ottla: dict[str, list[float]], idle_partitions: int) -> list[Figure]:
-    """The rows that were measured, from the samples of both sides by key."""
+def figures(rows: dict[str, Row], apache: dict[str, list[float]], ottla: dict[str, list[float]]) -> list[Figure]:
+    """The `rows` that were measured, from the samples of both sides by key."""
     return [
         Figure(f"cluster:{key}", what, unit, apache[key], ottla[key], goal)
-        for key, (what, unit, goal) in table(idle_partitions).items()
+        for key, (what, unit, goal) in rows.items()
         if apache.get(key)
     ]

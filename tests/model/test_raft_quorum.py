@@ -16,7 +16,7 @@ from ottla.raft.roles.leader import Leader
 
 SEEDS = 300
 BREAK_SEEDS = 100
-WILD = Faults(drop=0.1, slow=0.3, crash_every_ms=150, cut_every_ms=200, pause_every_ms=400, snapshots=False)
+WILD = Faults(drop=0.2, slow=0.3, crash_every_ms=150, cut_every_ms=200, pause_every_ms=400, snapshots=False)
 
 
 def run_seeds(count: int, faults: Faults | None = None) -> None:

@@ -15,9 +15,12 @@ SEEDS = tuple(range(SEED, SEED + len(SCENES)))
 """One of each scene."""
 
 
-def digest_in_process(hash_seed: str) -> str:
+def digest_in_process(hash_seed: str, call: str = "run_seed(seed)") -> str:
     """The digest of a run in its own process, with another hash seed and so another order of sets."""
-    code = f"from ottla.sim.run import run_seed; print([run_seed(seed).digest for seed in {SEEDS}])"
+    code = (
+        "from ottla.sim.run import run_seed\nfrom ottla.sim.cluster.run import run_cluster_seed\n"
+        f"print([{call}.digest for seed in {SEEDS}])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], env={"PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, check=True
     )
@@ -32,6 +35,11 @@ def test_one_seed_gives_one_trace() -> None:
     assert len(set(digests)) == len(SEEDS)
     texts = {digest_in_process("1"), digest_in_process("2")}
     assert texts == {f"{digests}\n"}
+
+
+def test_one_seed_gives_one_trace_with_replicas() -> None:
+    texts = {digest_in_process(hash_seed, "run_cluster_seed(seed, replicas=3)") for hash_seed in ("1", "2")}
+    assert len(texts) == 1
 
 
 def test_runs_meet_every_kind_of_fault() -> None:

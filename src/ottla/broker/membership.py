@@ -12,6 +12,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ottla.broker.background import lasting
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
@@ -111,7 +112,8 @@ class Membership:
             await asyncio.sleep(min(self._interval_ms, _UNFENCING_MS) / 1000)
         if self._interval_ms is not None:
             self._check_clock(asked_ms)
-            self._heartbeats = asyncio.get_running_loop().create_task(self._send_heartbeats(self._interval_ms))
+            interval_s = self._interval_ms / 1000
+            self._heartbeats = lasting("sending heartbeats", lambda: self._send_heartbeats(interval_s), interval_s)
 
     def _check_clock(self, asked_ms: int) -> None:
         """Compare this node's clock with the controller's, which has written our registration since `asked_ms`."""
@@ -157,9 +159,9 @@ class Membership:
             logger.info("still fenced: %s", refused)
             return True
 
-    async def _send_heartbeats(self, interval_ms: int) -> None:
+    async def _send_heartbeats(self, interval_s: float) -> None:
         while True:
-            await asyncio.sleep(interval_ms / 1000)
+            await asyncio.sleep(interval_s)
             await self._tell("that it is alive")
 
     async def tell_lost(self, directory_id: Uuid) -> None:

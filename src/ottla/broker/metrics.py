@@ -14,8 +14,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from ottla.broker.hosts.cluster_metrics import write_cluster
 from ottla.broker.net.counters import ApiCounters, Counters
-from ottla.metadata.image.topics import NO_LEADER
+from ottla.broker.replication.replication_metrics import write_replication
 from ottla.metrics_text import MetricsText
 from ottla.wire.api_table import ApiKey
 from ottla.wire.apis import APIS
@@ -53,8 +54,9 @@ class NodeMetrics:
         self._connections(text)
         if broker is not None:
             self._waiting(text, broker)
-            self._partitions(text, broker)
-        self._cluster(text)
+            write_replication(text, broker)
+        services = self._services
+        write_cluster(text, services.metadata.image, services.controller.is_active, services.elections)
         self._quorum(text)
         if broker is not None:
             text.gauge("kafka_server_kafkaserver_brokerstate", "3: the broker is running.", _RUNNING)
@@ -150,39 +152,6 @@ class NodeMetrics:
         text.sample(len(fetches), [("delayedOperation", "Fetch")])
         text.sample(produces, [("delayedOperation", "Produce")])
         text.gauge("kafka_server_fetchsessioncache_numincrementalfetchsessions", "Fetch sessions.", len(broker.fetch_sessions))
-
-    def _partitions(self, text: MetricsText, broker: Services) -> None:
-        partitions = list(broker.partitions)
-        prefix = "kafka_server_replicamanager"
-        behind = sum(each.is_leading and len(each.isr) < len(each.replicas) for each in partitions)
-        too_few = sum(each.is_leading and len(each.isr) < each.min_isr for each in partitions)
-        for name, words, value in (
-            ("partitioncount", "Partitions on this node.", len(partitions)),
-            ("leadercount", "Partitions that this node leads.", sum(each.is_leading for each in partitions)),
-            ("offlinereplicacount", "Partitions whose log directory failed.", len(broker.partitions.offline)),
-            ("underreplicatedpartitions", "Partitions led here with replicas out of sync.", behind),
-            ("underminisrpartitioncount", "Partitions led here with fewer replicas in sync than they need.", too_few),
-        ):
-            text.gauge(f"{prefix}_{name}", words, value)
-
-    def _cluster(self, text: MetricsText) -> None:
-        image = self._services.metadata.image
-        states = [state for topic in image.topics.by_name.values() for state in topic.partitions.values()]
-        brokers = image.cluster.brokers.values()
-        prefix = "kafka_controller_kafkacontroller"
-        for name, words, value in (
-            ("activecontrollercount", "Whether this node is the active controller.", self._services.controller.is_active),
-            ("globaltopiccount", "Topics of the cluster.", len(image.topics.by_name)),
-            ("globalpartitioncount", "Partitions of the cluster.", len(states)),
-            ("offlinepartitionscount", "Partitions without a leader.", sum(state.leader == NO_LEADER for state in states)),
-            (
-                "activebrokercount",
-                "Brokers that are neither fenced nor shutting down.",
-                sum(broker.is_active for broker in brokers),
-            ),
-            ("fencedbrokercount", "Brokers that are fenced.", sum(broker.fenced for broker in brokers)),
-        ):
-            text.gauge(f"{prefix}_{name}", words, value)
 
     def _quorum(self, text: MetricsText) -> None:
         quorum = self._services.quorum

@@ -18,6 +18,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from ottla.broker.dispatch import Dispatcher
+from ottla.broker.hosts.cluster_metrics import ElectionCounter
 from ottla.broker.hosts.controller import ControllerHost
 from ottla.broker.hosts.metadata_loader import MetadataLoader
 from ottla.broker.hosts.quorum import QuorumHost
@@ -57,6 +58,7 @@ class Node:
         self._settings = settings
         self._metadata = MetadataCache()
         self._broker: BrokerRole | None = None
+        self._elections = ElectionCounter()
         self._registrar: ControllerRegistrar | None = None
         self._stopping = AsyncExitStack()  # stops parts in the opposite order of their start
         self._endpoints: list[Endpoint] = []
@@ -247,6 +249,7 @@ class Node:
             loader=loader,
             controller=controller,
             lane=self.dispatcher.lane,
+            elections=self._elections,
         )
 
     async def _serve_metrics(self, services: NodeServices, host: str) -> None:
@@ -274,6 +277,7 @@ class Node:
         if self._broker is not None:
             await self._broker.apply(delta, image)
         self._metadata.image = image
+        self._elections.count(delta, image)
         if delta.features_changed:
             self._metadata.features_offset = image.provenance.offset
         if self._broker is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ottla.broker.doors import ControllerDoor
     from ottla.broker.fetch_sessions import FetchSessions
+    from ottla.broker.hosts.cluster_metrics import ElectionCounter
     from ottla.broker.hosts.controller import ControllerHost
     from ottla.broker.hosts.coordinators.coordinators import Coordinators
     from ottla.broker.hosts.metadata_loader import MetadataLoader
@@ -36,6 +37,7 @@ class NodeServices:
     loader: MetadataLoader
     controller: ControllerHost
     lane: Lane
+    elections: ElectionCounter
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from ottla.cli.common.explaining import explain
+from ottla.cli.common.json_files import read_json, typed
 from ottla.cli.common.options import cluster_options, json_option, yes_option
 from ottla.cli.common.output import confirm, print_json, say
 from ottla.cli.common.running import with_cluster
@@ -72,29 +72,13 @@ def _parse_place(text: str) -> tuple[TopicPartition, int]:
 
 
 def _read_file(path: str) -> list[tuple[TopicPartition, int]]:
-    try:
-        with click.open_file(path, encoding="utf-8") as file:
-            content: Any = json.load(file)
-    except OSError as error:
-        raise click.UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise click.UsageError(f"{path} is not JSON: {error}. It must look like {FORM}") from None
-    try:
-        if content.get("version", 1) != 1:
-            raise click.UsageError(f"{path} has version {content['version']}: only version 1 is supported")
+    def parse(content: Any) -> list[tuple[TopicPartition, int]]:
         return [
-            (TopicPartition(_typed(each["topic"], str), _typed(each["partition"], int)), _typed(each["offset"], int))
+            (TopicPartition(typed(each["topic"], str), typed(each["partition"], int)), typed(each["offset"], int))
             for each in content["partitions"]
         ]
-    except (KeyError, TypeError, AttributeError) as problem:
-        missing = f" ({problem.args[0]} is missing)" if isinstance(problem, KeyError) else ""
-        raise click.UsageError(f"{path} does not have the form expected{missing}: {FORM}") from None
 
-
-def _typed(value: Any, kind: type) -> Any:
-    if type(value) is not kind:
-        raise TypeError(value)
-    return value
+    return read_json(path, FORM, parse)
 
 
 def _unique(places: list[tuple[TopicPartition, int]]) -> dict[TopicPartition, int]:

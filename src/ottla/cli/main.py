@@ -23,6 +23,8 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "cluster": ("ottla.cli.cluster.command", "cluster", "Show the cluster and what is wrong with it."),
     "quorum": ("ottla.cli.quorum.command", "quorum", "Show the metadata quorum, add and remove controllers."),
     "brokers": ("ottla.cli.brokers.command", "brokers", "List and describe brokers."),
+    "elect-leaders": ("ottla.cli.elect_leaders", "elect_leaders", "Elect the leaders of partitions: preferred, or unclean."),
+    "reassign": ("ottla.cli.reassign.command", "reassign", "Move partitions to other brokers or log directories."),
     "topics": ("ottla.cli.topics.command", "topics", "Create, list, describe, alter and delete topics."),
     "configs": ("ottla.cli.configs.command", "configs", "Show and change settings of topics, brokers and groups."),
     "produce": ("ottla.cli.produce.command", "produce", "Send lines as records to a topic."),
@@ -59,6 +61,8 @@ ALIASES = {
     "console-consumer": "consume",
     "consumer-groups": "groups",
     "metadata-quorum": "quorum",
+    "leader-election": "elect-leaders",
+    "reassign-partitions": "reassign",
 }
 TOOLS = {
     "producer-perf-test": ("ottla.cli.perf.produce", "produce"),

@@ -81,7 +81,7 @@ class Cluster:
         self._below = world.randomness.below
         self._loop = asyncio.get_running_loop()
         self._lost: set[int] = set()
-        """Nodes (or `CONTROLLER`) that could not be reached: before the next attempt, look who and where they are."""
+        """Nodes (or `CONTROLLER`) that did not answer: before the next attempt, look who and where they are."""
 
     @property
     def brokers(self) -> Mapping[int, Node]:
@@ -106,12 +106,12 @@ class Cluster:
             try:
                 async with asyncio.timeout_at(deadline_s):
                     return await attempt()
+            except KafkaError as error:  # first: a request that timed out is also a TimeoutError, and is asked again
+                if not is_worth_retrying(error) or not await self.wait(backoff, deadline_s):
+                    raise
             except TimeoutError:
                 text = f"no answer within {self.settings.default_api_timeout_ms} ms (default.api.timeout.ms)"
                 raise exception_of(ErrorCode.REQUEST_TIMED_OUT, text) from None
-            except KafkaError as error:
-                if not is_worth_retrying(error) or not await self.wait(backoff, deadline_s):
-                    raise
 
     async def wait(self, backoff: Backoff, deadline_s: float) -> bool:
         """Wait before the next attempt; False if no time is left for one."""
@@ -179,6 +179,8 @@ class Cluster:
                 message if adapt is None else adapt(link.versions.newest(message.KEY)), timeout_ms=timeout_ms
             )
         except (LinkError, EncodeError) as failure:
+            if isinstance(failure, LinkError) and node_id != ANY_NODE:
+                self._lost.add(node_id)  # it may hang: a second attempt at the same place would wait as long again
             raise self._error(failure) from None
 
     async def ask_any(self, message: Message, adapt: Adapt | None = None) -> Any:

@@ -73,6 +73,8 @@ class BrokerConfig(Snapshot):
     unclean_leader_election_interval_ms: int
 
     # Log directories. The other settings of the log are in `log`.
+    alter_log_dirs_replication_quota_window_num: int
+    alter_log_dirs_replication_quota_window_size_seconds: int
     num_replica_alter_log_dirs_threads: int | None
     replica_alter_log_dirs_io_max_bytes_per_second: int
 
@@ -105,6 +107,8 @@ class BrokerConfig(Snapshot):
     metadata_max_retention_ms: int
 
     # Replication.
+    follower_replication_throttled_rate: int
+    leader_replication_throttled_rate: int
     num_replica_fetchers: int
     replica_fetch_backoff_ms: int
     replica_fetch_max_bytes: int
@@ -116,6 +120,8 @@ class BrokerConfig(Snapshot):
     replica_selector_class: str | None
     replica_socket_receive_buffer_bytes: int
     replica_socket_timeout_ms: int
+    replication_quota_window_num: int
+    replication_quota_window_size_seconds: int
 
     # Groups and their offsets.
     group_consumer_assignment_interval_ms: int

@@ -19,6 +19,10 @@ _WORDS: dict[str, str] = {
         "The addresses that clients and other nodes connect to, as NAME://host:port, if they differ from listeners: behind a "
         "proxy, in a container. A listener without an entry advertises its own address."
     ),
+    "alter.log.dirs.replication.quota.window.num": (
+        "Over how many windows the rate of moves to other log directories is measured."
+    ),
+    "alter.log.dirs.replication.quota.window.size.seconds": "How long each of these windows is.",
     "auto.create.topics.enable": "Create a topic when a client asks for one that does not exist.",
     "auto.leader.rebalance.enable": (
         "Give partitions back to their preferred leaders, the first of their replicas, when these are in sync again."
@@ -58,6 +62,10 @@ _WORDS: dict[str, str] = {
     "delete.topic.enable": "Allow topics to be deleted.",
     "fetch.max.bytes": (
         "The most bytes that a fetch may return, even if the client asks for more. At least one batch is always returned."
+    ),
+    "follower.replication.throttled.rate": (
+        "The most bytes in a second that a broker fetches for replicas listed in follower.replication.throttled.replicas, as "
+        "long as they are not in sync. Set at run time."
     ),
     "group.consumer.assignment.interval.ms": (
         "The shortest time between two assignments of a consumer group, so that several members that join or leave cause one "
@@ -103,6 +111,10 @@ _WORDS: dict[str, str] = {
     "initial.broker.registration.timeout.ms": "How long a starting broker tries to register with the controller.",
     "inter.broker.listener.name": "The listener at which brokers reach each other.",
     "leader.imbalance.check.interval.seconds": "How often the controller looks for partitions without their preferred leader.",
+    "leader.replication.throttled.rate": (
+        "The most bytes in a second that a broker sends to followers of partitions listed in "
+        "leader.replication.throttled.replicas, as long as those are not in sync. Set at run time."
+    ),
     "listener.security.protocol.map": "Which security protocol each listener uses, as NAME:PROTOCOL. Ottla serves PLAINTEXT.",
     "listeners": (
         "Addresses to listen on, as NAME://host:port. An empty host means all addresses of the machine, port 0 any free port."
@@ -234,8 +246,10 @@ _WORDS: dict[str, str] = {
     "replica.socket.timeout.ms": "How long a follower waits for the answer to a fetch before it connects again.",
     "replica.high.watermark.checkpoint.interval.ms": "How often to write a checkpoint of each partition's high watermark.",
     "replica.alter.log.dirs.io.max.bytes.per.second": (
-        "The most bytes copied in a second for each partition that moves to another log directory. Set at run time."
+        "The most bytes copied in a second for all partitions together that move to another log directory. Set at run time."
     ),
+    "replication.quota.window.num": "Over how many windows the rate of throttled replicas is measured.",
+    "replication.quota.window.size.seconds": "How long each of these windows is.",
     "request.timeout.ms": (
         "How long the transaction coordinator waits for the replicas of its own records and of the markers that end "
         "transactions. After that, records fail and markers are retried."

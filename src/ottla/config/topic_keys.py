@@ -276,8 +276,6 @@ TOPIC_KEYS = ConfigTable(
 
 TOPIC_WITHOUT_EFFECT = frozenset(
     {
-        "follower.replication.throttled.replicas",
-        "leader.replication.throttled.replicas",
         "local.retention.bytes",
         "local.retention.ms",
         "preallocate",

@@ -3,10 +3,13 @@
 Every exception's text answers three questions: what happened, to what, and what to do next.
 """
 
+import copy
 import errno
-from typing import Any
+from typing import Any, TypeVar
 
 from ottla.errors.codes import error_name, error_of
+
+E = TypeVar("E", bound="KafkaError")
 
 
 class OttlaError(Exception):
@@ -52,6 +55,11 @@ def _restored(kind: type[KafkaError], args: tuple[object, ...], state: dict[str,
     error.args = args
     error.__dict__.update(state)
     return error
+
+
+def without_frames(error: E) -> E:
+    """A copy of `error` that no `raise` has passed: one that is both kept and raised keeps the frames that it passed alive."""
+    return copy.copy(error)
 
 
 class DecodeError(OttlaError):

@@ -16,12 +16,13 @@ class LinkError(OttlaError):
 class ConnectFailed(LinkError):
     """The connection failed: nothing listens there, the host is unknown, or it timed out. No request was sent.
 
-    An unknown host is not retriable.
+    An unknown host is not retriable. `is_refused`: the host is up, and no process listens at the port.
     """
 
-    def __init__(self, address: str, text: str, is_retriable: bool = True) -> None:
+    def __init__(self, address: str, text: str, is_retriable: bool = True, is_refused: bool = False) -> None:
         super().__init__(address, text)
         self.is_retriable = is_retriable
+        self.is_refused = is_refused
 
 
 class LinkEnded(LinkError):

@@ -432,7 +432,8 @@ def _fail(future: asyncio.Future[Any], failure: LinkError) -> None:
 
 def _connect_failed(address: str, error: OSError) -> ConnectFailed:
     if isinstance(error, ConnectionRefusedError):
-        return ConnectFailed(address, f"nothing listens at {address}: check the address, and that the node is up")
+        text = f"nothing listens at {address}: check the address, and that the node is up"
+        return ConnectFailed(address, text, is_refused=True)
     # A host that cannot be resolved raises socket.gaierror, which only env/real may import: compare the name instead.
     if type(error).__name__ == "gaierror":
         text = f"the host of {address} is not known: {error.strerror or error}. Check the name"

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.env import Buffer
-from ottla.errors import CorruptRecords, KafkaError, OttlaError, OutOfDescriptors
+from ottla.errors import CorruptRecords, KafkaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
 from ottla.log.origin import AppendOrigin
 from ottla.log.producers.append_checks import ProducerAppend
@@ -49,11 +49,11 @@ class AppendInfo(NamedTuple):
     size_bytes: int
 
 
-class UnexpectedAppendOffset(OttlaError):
-    """A leader's batches begin before the end of this log: it must be truncated first."""
+class UnexpectedAppendOffset(KafkaError):
+    """A leader's batches, which are valid, begin before the end of this log: it must be truncated first."""
 
     def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
-        super().__init__(message)
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, message)
         self.first_offset = first_offset
         self.last_offset = last_offset
 

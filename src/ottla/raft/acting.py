@@ -54,16 +54,17 @@ def _sound_out(replica: Replica, role: Prospective, now_ms: int) -> int:
     if not replica.may_stand:
         replica.become_unattached(role.epoch, now_ms)
         return now_ms
-    if role.would_win(voters):
+    if role.would_win(voters) and now_ms >= role.yields_until_ms:
         replica.become_candidate(now_ms)
         return now_ms
     if role.has_lost(voters) or now_ms >= role.election_deadline_ms:
         if role.leader_id != NO_LEADER and role.leader_endpoints:
-            replica.become_follower(role.epoch, role.leader_id, role.leader_endpoints, now_ms)
+            replica.become_follower(role.epoch, role.leader_id, role.leader_endpoints, now_ms, role.fetch_deadline_ms)
         else:
             replica.become_unattached(role.epoch, now_ms)
         return now_ms
-    return min(role.election_deadline_ms, _ask_for_votes(replica, (*role.granting, *role.rejecting), now_ms))
+    again_ms = min(role.election_deadline_ms, _ask_for_votes(replica, (*role.granting, *role.rejecting), now_ms))
+    return min(again_ms, role.yields_until_ms) if role.would_win(voters) else again_ms
 
 
 def _stand(replica: Replica, role: Candidate, now_ms: int) -> int:

@@ -112,6 +112,8 @@ class Replica:
         """The change of the voters that this leader has under way."""
         self.acks_at_append = False
         """Whether that change is answered when it is appended, and not when it is committed."""
+        self.lost_leader_epoch = -1
+        """The epoch whose leader's connection was lost since the last answer of that leader."""
         self.is_stopping = False
         self.is_log_changing = False
         """Whether an effect of this step changes the log: `LogView` does not show it before `log_changed`."""
@@ -218,10 +220,18 @@ class Replica:
             self.connections.ended(node_id, correlation, succeeded, now_ms)
         return self._finish(now_ms)
 
-    def failed(self, node_id: int, correlation: int, now_ms: int) -> list[Effect]:
-        """A request that was sent will not be answered."""
+    def failed(self, node_id: int, correlation: int, now_ms: int, is_refused: bool = False) -> list[Effect]:
+        """A request that was sent will not be answered. `is_refused`: no process listens at the node's address."""
         if self.connections.under_way(node_id, correlation) is not None:
-            self.connections.ended(node_id, correlation, False, now_ms)
+            role = self.role
+            is_of_leader = isinstance(role, Follower) and role.has_fetched and node_id == role.leader_id
+            # A lost connection may be broken alone: ask again at once, once. A new one shows whether the leader is there.
+            is_first = is_of_leader and not is_refused and self.lost_leader_epoch != self.epoch
+            if is_first:
+                self.lost_leader_epoch = self.epoch
+            self.connections.ended(node_id, correlation, is_first, now_ms)
+            if is_of_leader and is_refused and self.may_stand and not self.is_stopping:
+                self.become_prospective(now_ms)
         return self._finish(now_ms)
 
     def unspoken(self, node_id: int, correlation: int, now_ms: int) -> list[Effect]:
@@ -318,10 +328,12 @@ class Replica:
             deadline_ms = min(remaining_ms, deadline_ms) if remaining_ms > now_ms else deadline_ms
         self._change(Unattached(epoch, old.leader_id if is_same else NO_LEADER, old.voted if is_same else None, deadline_ms))
 
-    def become_follower(self, epoch: int, leader_id: int, endpoints: Endpoints, now_ms: int) -> None:
+    def become_follower(self, epoch: int, leader_id: int, endpoints: Endpoints, now_ms: int, deadline_ms: int = 0) -> None:
+        """`deadline_ms`: when the fetch timeout ends, if it has begun before."""
         voted = self.role.election.voted if epoch == self.epoch else None
         self.leader_high_watermark = -1
-        deadline_ms = now_ms + self.settings.fetch_timeout_ms
+        if deadline_ms <= now_ms:
+            deadline_ms = now_ms + self.settings.fetch_timeout_ms
         self._change(
             Follower(
                 epoch, leader_id, endpoints, voted, deadline_ms, update_deadline_ms=now_ms + self.settings.fetch_timeout_ms
@@ -329,7 +341,12 @@ class Replica:
         )
 
     def become_prospective(self, now_ms: int) -> None:
-        election = self.role.election
+        """Ask for pre-votes: the leader is silent for the fetch timeout, or no process listens at its address any more.
+
+        The second is not what Kafka waits for. It is safe: whoever still hears the leader grants nothing. And it is no
+        mistake: a leader that starts again has resigned.
+        """
+        role, election = self.role, self.role.election
         self._change(
             Prospective(
                 self.epoch,
@@ -337,7 +354,8 @@ class Replica:
                 election.leader_id,
                 election.voted,
                 election_deadline_ms=self._election_deadline_ms(now_ms),
-                leader_endpoints=self.leader_endpoints if isinstance(self.role, Follower) else None,
+                leader_endpoints=self.leader_endpoints if isinstance(role, Follower) else None,
+                fetch_deadline_ms=role.fetch_deadline_ms if isinstance(role, Follower) else 0,
             )
         )
 
@@ -447,6 +465,6 @@ def first_role(local: ReplicaKey, election: ElectionState | None, last_epoch: in
         return Unattached(last_epoch)
     if found.leader_id == local.id:
         return Resigned(found.epoch, local)
-    if found.voted is not None and found.voted.matches(local):
-        return Candidate(found.epoch, local, (local,))
+    if not found.has_leader and found.voted is not None and found.voted.matches(local):
+        return Candidate(found.epoch, local, (local,))  # with a leader it has lost: it must not win this epoch as only voter
     return Unattached(found.epoch, found.leader_id, found.voted)

@@ -39,6 +39,11 @@ class RaftSettings(NamedTuple):
         return self.fetch_timeout_ms * 3 // 2
 
     @property
+    def yield_ms(self) -> int:
+        """How long one of two replicas that ask for pre-votes together lets the other one go first."""
+        return self.election_timeout_ms // 2
+
+    @property
     def begin_epoch_interval_ms(self) -> int:
         """How often a leader announces itself to voters that may not know it."""
         return self.fetch_timeout_ms // 2

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ottla.testing.aio import AsyncBroker
-from ottla.testing.arguments import Text
 from ottla.testing.engine import Engine
 from ottla.testing.errors import BrokerFailed, NotRunning, TimedOut
 from ottla.testing.host import Facts
-from ottla.testing.records import Record
+from ottla.testing.topic_helpers import TopicHelpers
 
 if TYPE_CHECKING:
     from ottla.testing.faults import Faults
@@ -25,7 +24,7 @@ __tracebackhide__ = True  # for pytest: a test that fails shows the line that ca
 __all__ = ["Broker", "BrokerFailed", "NotRunning", "TimedOut"]
 
 
-class Broker:
+class Broker(TopicHelpers):
     """One Kafka broker, a single-node cluster, on a free port of 127.0.0.1.
 
     Use `with Broker() as broker:` in tests without an event loop, `async with Broker() as broker:` in those with one. It runs
@@ -43,7 +42,9 @@ class Broker:
         data: str | os.PathLike[str] | None = None,
         process: bool = False,
     ) -> None:
-        engine = self._engine = Engine(config or {}, port, None if data is None else os.fspath(data), process)
+        engine = Engine(config or {}, port, None if data is None else os.fspath(data), process)
+        super().__init__(engine)
+        self._engine: Engine = engine
         self.aio = AsyncBroker(engine)
         """The same helpers as coroutines."""
 
@@ -160,39 +161,3 @@ class Broker:
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, object] = MappingProxyType({})) -> None:
         """Create a topic. `config` are topic settings."""
         self._engine.run(self._engine.create_topic(name, partitions, config))
-
-    def delete_topic(self, name: str) -> None:
-        self._engine.run(self._engine.delete_topic(name))
-
-    def topics(self) -> dict[str, int]:
-        """Name → number of partitions, sorted by name; without internal topics."""
-        return self._engine.run(self._engine.topics())
-
-    def produce(
-        self,
-        topic: str,
-        value: Text,
-        key: Text = None,
-        *,
-        partition: int | None = None,
-        headers: Sequence[tuple[str, bytes | None]] = (),
-        timestamp: int | None = None,
-    ) -> Record:
-        """Append one record; returns it with its partition and offset. The key chooses the partition as in Kafka's clients."""
-        return self._engine.run(self._engine.produce(topic, value, key, partition, headers, timestamp))
-
-    def records(self, topic: str) -> list[Record]:
-        """All records that the topic has now, sorted by partition and offset."""
-        return self._engine.run(self._engine.records(topic))
-
-    def await_records(self, topic: str, count: int = 1, timeout: float = 10.0) -> list[Record]:
-        """All records, as soon as there are at least `count`; the topic need not exist yet.
-
-        `TimedOut`, with what was there, if that takes longer than `timeout` seconds. It may return more than `count` records,
-        so that a test can see a record too many.
-        """
-        return self._engine.run(self._engine.await_records(topic, count, timeout))
-
-    def end_offsets(self, topic: str) -> dict[int, int]:
-        """Partition → log end offset."""
-        return self._engine.run(self._engine.end_offsets(topic))

@@ -23,6 +23,8 @@ from ottla.testing.records import Record
 from ottla.testing.settings import setting_text
 
 TIMEOUT_MS: Final = 30_000
+CONNECT_TIMEOUT_MS: Final = 2_000
+"""A paused node takes connections and says nothing: the next node is asked after this time, not after Kafka's 10 s."""
 SHARED_WAIT_MS: Final = 50
 """How long a fetch from several leaders waits: the answers of all are awaited, also when the first has records."""
 
@@ -45,7 +47,11 @@ class Client:
 
     def __init__(self, address: str, request_timeout_ms: int = TIMEOUT_MS, waits_for_brokers: bool = False) -> None:
         self._arguments = (address, request_timeout_ms, waits_for_brokers)
-        times = {"request_timeout_ms": request_timeout_ms, "default_api_timeout_ms": TIMEOUT_MS}
+        times = {
+            "request_timeout_ms": request_timeout_ms,
+            "default_api_timeout_ms": TIMEOUT_MS,
+            "socket_connection_setup_timeout_ms": CONNECT_TIMEOUT_MS,
+        }
         settings = admin_settings(address, keywords={"client_id": HELPER_CLIENT_ID, **times})
         self.cluster = open_cluster(real_client_world(), settings, waits_for_brokers=waits_for_brokers)
         self._round_robin = 0

@@ -95,6 +95,25 @@ def test_no_node_outlives_a_parent_that_is_killed(tmp_path: Path) -> None:
     assert all((tmp_path / f"node-{node}" / ".kafka_cleanshutdown").exists() for node in (1, 2, 3))
 
 
+def test_a_paused_node_ends_cleanly_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    with up(tmp_path) as (process, facts):
+        pids = [each["pid"] for each in facts["nodes"]]
+        os.kill(pids[1], signal.SIGSTOP)
+        process.kill()
+        await_true(lambda: not any(map(is_alive, pids)), "the nodes end with their parent")
+    assert all((tmp_path / f"node-{node}" / ".kafka_cleanshutdown").exists() for node in (1, 2, 3))
+
+
+def test_an_interrupt_ends_a_paused_node_too(tmp_path: Path) -> None:
+    with up(tmp_path) as (process, facts):
+        pids = [each["pid"] for each in facts["nodes"]]
+        os.kill(pids[1], signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=HANG_S)
+        assert process.returncode == 0
+        assert not any(map(is_alive, pids))
+
+
 def test_nodes_end_with_their_parent_even_while_they_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTTLA_TEST_MARK", str(tmp_path))
     command = [*OTTLA, "up", "--nodes", "3", "--port", "0", "--data", str(tmp_path)]
@@ -102,7 +121,7 @@ def test_nodes_end_with_their_parent_even_while_they_start(tmp_path: Path, monke
     try:
         assert process.stderr is not None
         assert "node " in process.stderr.readline()  # the nodes run, and wait for a leader
-        await_true(lambda: len(started_with(f"OTTLA_TEST_MARK={tmp_path}")) == 4, "the command and its three nodes")
+        await_true(lambda: len(started_with(f"OTTLA_TEST_MARK={tmp_path}")) == 5, "the command, its guard and its three nodes")
     finally:
         process.kill()
         process.communicate()

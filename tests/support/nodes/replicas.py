@@ -78,7 +78,9 @@ class Node:
     def _replication(self) -> Replication:
         network: Any = self  # the stand-in for `Link` finds the caller by it
         partitions, metadata = self.held.partitions, self.held.metadata
-        return Replication(partitions, metadata, self.held.settings, network, self, lambda: self.epoch)
+        made = Replication(partitions, metadata, self.held.settings, network, self, lambda: self.epoch)
+        self.held.services.replication = made
+        return made
 
     @property
     def partition(self) -> Partition:
@@ -279,6 +281,12 @@ class Replicas:
         eligible = [each for each in state.isr if image.cluster.brokers[each].is_active]
         if eligible and (len(eligible) > 1 or state.leader == -1):
             self.change(leader=self.random.choice([each for each in eligible if each != state.leader] or eligible))
+
+    def configure_brokers(self, **configs: object) -> None:
+        """Set dynamic settings of all brokers."""
+        for key, value in configs.items():
+            name = key.replace("_", ".")
+            self.records.append(ConfigRecord(resource_type=4, resource_name="", name=name, value=str(value)))
 
     def change(self, **changes: Any) -> None:
         self.records.append(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, **changes))

@@ -52,6 +52,8 @@ class Faults:
     upgrades: bool = False
     """Whether the quorum begins with kraft.version 0 and is upgraded."""
     auto_join: bool = False
+    refuses: float = 0.5
+    """How often a crash ends the process alone: its host closes connections and refuses new ones. Otherwise it is silent."""
 
 
 @dataclass
@@ -71,6 +73,10 @@ class SimNode:
     paused_until: int = 0
     parts: dict[SnapshotId, list[Entry]] = field(default_factory=dict)
     timer: int = -1
+    is_refusing: bool = False
+    """Whether its host is up while the process is not."""
+    callers: list[Callable[[], None]] = field(default_factory=list)
+    """What to call when the connections to this node are closed, for each request that it has not answered."""
 
 
 class SimQuorum:
@@ -173,6 +179,11 @@ class SimQuorum:
         node.replica = None
         node.life += 1
         node.log.crash(self.random)
+        node.is_refusing = self.random.random() < self.faults.refuses
+        callers, node.callers = node.callers, []
+        if node.is_refusing:
+            for connection_closed in callers:
+                self.at(self._delay(), connection_closed)
 
     def step(self, node: SimNode, event: Callable[[Replica], list[fx.Effect]]) -> None:
         """Give a node an event, now or once it is neither busy nor paused."""
@@ -312,13 +323,24 @@ class SimQuorum:
                 event = lambda each: each.received(send.destination.id, send.correlation, response, self.now)  # noqa: E731
                 self.at(self._delay(), lambda: ended(event))
 
+        def failed(is_refused: bool = False) -> None:
+            ended(lambda each: each.failed(send.destination.id, send.correlation, self.now, is_refused))
+
+        def connection_closed() -> None:
+            if (target.key.id, node.key.id) not in self.cuts:
+                failed()
+
         def arrives() -> None:
+            if target.replica is None:
+                if target.is_refusing and not self._is_lost(target.key.id, node.key.id):
+                    self.at(self._delay(), lambda: failed(is_refused=True))
+                return
+            target.callers = [*target.callers[-50:], connection_closed]
             self.step(target, lambda each: self._asked(target, each, send.message, answered))
 
         if not self._is_lost(node.key.id, target.key.id):
             self.at(self._delay(), arrives)
-        failed = lambda each: each.failed(send.destination.id, send.correlation, self.now)  # noqa: E731
-        self.at(150, lambda: ended(failed))
+        self.at(150, failed)
 
     def _asked(self, node: SimNode, replica: Replica, message: Any, answered: Callable[[Any], None]) -> list[fx.Effect]:
         def answer(response: Any) -> None:

@@ -49,6 +49,10 @@ SETTINGS: dict[str, object] = {
 }
 
 
+EQUAL_S = 60
+"""How long replicas may take to become equal, when nothing is written."""
+
+
 class Part(NamedTuple):
     """What a node is: whose process, and with which roles."""
 
@@ -87,6 +91,15 @@ class MixedCluster:
     @property
     def controllers(self) -> list[int]:
         return [node for node, part in self.parts.items() if "controller" in part.roles]
+
+    @property
+    def brokers(self) -> list[int]:
+        return [node for node, part in self.parts.items() if "broker" in part.roles]
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of all brokers, running or not."""
+        return ",".join(f"127.0.0.1:{self.broker_ports[node]}" for node in self.brokers)
 
     def data(self, node: int) -> Path:
         return self.folder / f"node-{node}"
@@ -262,6 +275,24 @@ class MixedCluster:
         server = f"127.0.0.1:{self.controller_ports[node]}"
         result = self.tools.run("metadata_quorum", "--bootstrap-controller", server, "describe", "--status")
         return {name: value.strip() for name, _, value in (line.partition(":") for line in result.stdout.splitlines())}
+
+    # -- replicas
+
+    def held(self, node: int, topic: str, partition: int) -> bytes:
+        """The batches that a broker has of a partition. Segments are joined: each replica rolls its own."""
+        segments = sorted((self.data(node) / f"{topic}-{partition}").glob("*.log"))
+        return b"".join(each.read_bytes() for each in segments)
+
+    def await_equal(self, topic: str, partition: int, *nodes: int) -> bytes:
+        """Wait until these brokers hold the same batches, byte for byte; returns them."""
+        found: list[bytes] = []
+
+        def is_so() -> bool:
+            found[:] = [self.held(node, topic, partition) for node in nodes]
+            return len(set(found)) == 1
+
+        await_true(is_so, f"nodes {nodes} to hold the same bytes of {topic}-{partition}", EQUAL_S)
+        return found[0]
 
     # -- the end
 

@@ -64,7 +64,20 @@ Makers = dict[str, Callable[[int], Message | None]]
 
 def admin_cases(topics: Topics) -> Iterator[Case]:
     """All cases on the broker's listener, then those that the controller's listener serves too."""
-    tables: dict[int, Callable[[str], Makers]] = {
+    tables = tables_of_cases()
+    for api_key, table in tables.items():
+        for name, make in table("b").items():
+            yield from every_version(name, api_key, make)
+    for api_key, table in tables.items():
+        if api_key in ON_CONTROLLER:
+            for name, make in table("c").items():
+                if name not in NOT_AT_THE_CONTROLLER:
+                    yield from every_version(name, api_key, make, on_controller=True)
+
+
+def tables_of_cases() -> dict[int, Callable[[str], Makers]]:
+    """API key → its cases; the argument makes the names of topics unique."""
+    return {
         ApiKey.CREATE_TOPICS: _create_topics,
         ApiKey.DELETE_TOPICS: _delete_topics,
         ApiKey.CREATE_PARTITIONS: _create_partitions,
@@ -85,14 +98,6 @@ def admin_cases(topics: Topics) -> Iterator[Case]:
         ApiKey.UPDATE_FEATURES: _features,
         ApiKey.DESCRIBE_CLUSTER: _cluster,
     }
-    for api_key, table in tables.items():
-        for name, make in table("b").items():
-            yield from every_version(name, api_key, make)
-    for api_key, table in tables.items():
-        if api_key in ON_CONTROLLER:
-            for name, make in table("c").items():
-                if name not in NOT_AT_THE_CONTROLLER:
-                    yield from every_version(name, api_key, make, on_controller=True)
 
 
 def _create_topics(place: str) -> Makers:

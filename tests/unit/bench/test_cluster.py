@@ -33,7 +33,7 @@ def test_rows_that_were_measured_are_held_to_their_goals() -> None:
     apache = {"start": [10_000.0], "failover": [3000.0, 2000.0, 1000.0], "memory": [1500.0], "produce:1kb-r3": [50.0]}
     ottla = {"start": [1500.0], "failover": [3300.0, 2400.0, 1200.0], "memory": [150.0], "produce:1kb-r3": [60.0]}
     results = Results()
-    results.add(figures(apache, ottla, 10_000))
+    results.add(figures(table(10_000), apache, ottla))
     assert {key: (round(each.ratio, 2), each.verdict) for key, each in results.figures.items()} == {
         "cluster:start": (0.15, "reached"),
         "cluster:memory": (0.1, "reached"),
@@ -44,7 +44,7 @@ def test_rows_that_were_measured_are_held_to_their_goals() -> None:
 
 
 def test_the_number_of_idle_partitions_is_in_the_table() -> None:
-    assert "10,000 idle partitions" in figures({"partitions:cpu": [2.0]}, {"partitions:cpu": [1.0]}, 10_000)[0].what
+    assert "10,000 idle partitions" in figures(table(10_000), {"partitions:cpu": [2.0]}, {"partitions:cpu": [1.0]})[0].what
 
 
 def test_the_document_has_the_kept_results() -> None:

@@ -110,6 +110,29 @@ def test_broker_of_a_controller_elsewhere_waits_to_be_unfenced_and_sends_heartbe
     asyncio.run(scenario())
 
 
+def test_heartbeats_go_on_after_an_unexpected_failure(caplog: pytest.LogCaptureFixture) -> None:
+    class Controller(FakeController):
+        async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+            self.requests.append(request)
+            if self.asked == 3:
+                raise ZeroDivisionError("a bug")
+            return SimpleNamespace(broker_epoch=7, is_fenced=False, should_shut_down=True)
+
+    async def scenario() -> None:
+        controller = Controller()
+        loader: Any = Applied()
+        membership = Membership(controller, loader, "cluster", 1, heartbeat_interval_ms=5)
+        await membership.join([], [DIRECTORY], [], rack=None, incarnation_id=DIRECTORY, last_epoch=-1)
+        async with asyncio.timeout(30):
+            while controller.asked < 6:
+                await asyncio.sleep(0.001)
+        await membership.leave()
+
+    asyncio.run(scenario())
+    assert "sending heartbeats failed unexpectedly" in caplog.text
+    assert "ZeroDivisionError: a bug" in caplog.text
+
+
 def test_shutdown_waits_until_the_controller_permits_it() -> None:
     class Controller(FakeController):
         async def call(self, request: Message, timeout_ms: int | None = None) -> Any:

@@ -12,10 +12,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.nodes.data_node import DataNode, append
 from tests.support.nodes.images import context_of
 
+from ottla.broker.hosts.cluster_metrics import ElectionCounter
 from ottla.broker.loop_health import LoopHealth, WorkHolds
 from ottla.broker.metrics import NodeMetrics
 from ottla.broker.net.counters import Counters
 from ottla.broker.partitions.partition import Partition
+from ottla.broker.replication.quota import ReplicationQuota
+from ottla.broker.replication.replication import IsrCounters
 from ottla.env import ProcessUsage
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.wire.api_table import ApiKey
@@ -46,6 +49,14 @@ def text_of(
         directories=node.storage.directories,
         metadata=services.metadata,
         controller=SimpleNamespace(is_active=True),
+        lane=SimpleNamespace(now_s=lambda: 5.0),
+        elections=ElectionCounter(),
+        replication=SimpleNamespace(
+            isr_counters=IsrCounters(),
+            lags=lambda: {2: 7},
+            leader_quota=ReplicationQuota(11, 1),
+            follower_quota=ReplicationQuota(11, 1),
+        ),
         fetch_sessions=[1, 2],
         moves=[],
         world=SimpleNamespace(clock=node.storage.clock, usage=usage),

@@ -14,6 +14,10 @@ from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from ottla.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -81,6 +85,7 @@ def make_node(*topics: MetadataResponseTopic) -> FakeNode:
         )
 
     node.handlers[DescribeTopicPartitionsRequest] = describe_partitions
+    node.handlers[ListPartitionReassignmentsRequest] = lambda request, version: ListPartitionReassignmentsResponse()
     return node
 
 

@@ -25,9 +25,11 @@ from ottla.wire.messages import (
     delete_groups,
     delete_records,
     delete_topics,
+    elect_leaders,
     fetch,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     list_transactions,
 )
 from ottla.wire.messages import describe_cluster as described
@@ -51,6 +53,7 @@ READING: tuple[tuple[str, ...], ...] = (
     ("cluster", "describe"),
     ("brokers", "describe"),
     ("quorum", "describe"),
+    ("reassign", "list"),
     ("groups", "list"),
     ("groups", "list", "--state", "--type", "--protocol"),
     ("groups", "describe", "--all-groups"),
@@ -74,6 +77,7 @@ CHANGING: tuple[tuple[str, ...], ...] = (
     ("groups", "delete", "NAME", "--yes"),
     ("groups", "describe", "absent-NAME"),
     ("delete-records", "NAME:0:5", "--yes"),
+    ("elect-leaders", "--topic", "NAME"),
     ("transactions", "force-terminate", "NAME", "--yes"),
     ("consume", "NAME", "--partition", "7"),
     ("no such verb NAME",),
@@ -216,6 +220,11 @@ def named_node(name: str) -> FakeNode:
         topic = delete_records.DeleteRecordsTopicResult(name=name, partitions=[partition])
         return delete_records.DeleteRecordsResponse(topics=[topic])
 
+    def elect(request: Any, version: int) -> Message:
+        refused = elect_leaders.PartitionResult(error_code=ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, error_message=name)
+        result = elect_leaders.ReplicaElectionResult(topic=name, partition_result=[refused])
+        return elect_leaders.ElectLeadersResponse(replica_election_results=[result])
+
     def cluster(request: Any, version: int) -> Message:
         broker = described.DescribeClusterBroker(broker_id=1, host=WHERE[0], port=WHERE[1], rack=name)
         return described.DescribeClusterResponse(cluster_id=name, controller_id=1, brokers=[broker])
@@ -226,6 +235,11 @@ def named_node(name: str) -> FakeNode:
         topic = quorum.DescribeQuorumResponseTopicData(topic_name="__cluster_metadata", partitions=[partition])
         where = quorum.Node(node_id=1, listeners=[quorum.Listener(name=name, host=name, port=9093)])
         return quorum.DescribeQuorumResponse(topics=[topic], nodes=[where])
+
+    def reassignments(request: Any, version: int) -> Message:
+        moving = list_partition_reassignments.OngoingPartitionReassignment(replicas=[1, 2], adding_replicas=[2])
+        topic = list_partition_reassignments.OngoingTopicReassignment(name=name, partitions=[moving])
+        return list_partition_reassignments.ListPartitionReassignmentsResponse(topics=[topic])
 
     from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
     from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -250,6 +264,8 @@ def named_node(name: str) -> FakeNode:
         delete_topics.DeleteTopicsRequest: delete,
         delete_groups.DeleteGroupsRequest: delete_group,
         delete_records.DeleteRecordsRequest: delete_some,
+        elect_leaders.ElectLeadersRequest: elect,
+        list_partition_reassignments.ListPartitionReassignmentsRequest: reassignments,
         InitProducerIdRequest: lambda request, version: InitProducerIdResponse(
             error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         ),

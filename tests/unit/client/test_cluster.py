@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from socket import gaierror
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.connections import ConnectionPool
 from ottla.client.world import ClientWorld
 from ottla.client_core.coordinators import CoordinatorKind
+from ottla.client_core.machine import ANY_NODE
 from ottla.client_core.metadata import Metadata
 from ottla.env.real.clock import RealClock
 from ottla.env.real.threads import RealThreads
@@ -90,7 +92,8 @@ def ask_cluster(
         network = FakeNetwork({BOOTSTRAP: node, ONE: node, TWO: node} if nodes is None else dict(nodes))
         world = ClientWorld(RealClock(), network, randomness, RealThreads())
         known = Metadata(settings, randomness.below)
-        pool = ConnectionPool(world, settings, bootstrap, LinkOptions(), known)
+        options = LinkOptions(request_timeout_ms=settings.request_timeout_ms)
+        pool = ConnectionPool(world, settings, bootstrap, options, known)
         cluster = Cluster(world, settings, pool, known, controllers=controllers, waits_for_brokers=waits_for_brokers)
         try:
             return await script(cluster)
@@ -104,6 +107,16 @@ def test_a_lost_connection_is_followed_by_another_attempt() -> None:
     replies: list[object] = [HANG_UP, HANG_UP, HeartbeatResponse(throttle_time_ms=7)]
     answer = ask_cluster(lambda cluster: cluster.ask_any(HeartbeatRequest()), {HeartbeatRequest: lambda *_: replies.pop(0)})
     assert answer.throttle_time_ms == 7
+
+
+def test_request_without_an_answer_is_followed_by_another_attempt() -> None:
+    """A node that hangs costs request.timeout.ms, not the whole call."""
+    replies: list[object] = [None, HeartbeatResponse(throttle_time_ms=7)]
+
+    async def script(cluster: Cluster) -> Any:
+        return await cluster.retrying(partial(cluster.once, ANY_NODE, HeartbeatRequest(), timeout_ms=50))
+
+    assert ask_cluster(script, {HeartbeatRequest: lambda *_: replies.pop(0)}, timeout_ms=60_000).throttle_time_ms == 7
 
 
 def test_attempts_end_with_the_deadline() -> None:
@@ -150,6 +163,22 @@ def test_a_node_that_is_gone_is_looked_up_again(asked: str) -> None:
     node = FakeNode({MetadataRequest: moving, HeartbeatRequest: lambda *_: HeartbeatResponse()})
     nodes = {BOOTSTRAP: node, ("bootstrap", 9092): node, ONE: node, TWO: ConnectionRefusedError()}
     assert ask_cluster(script, {}, nodes=nodes) == 2
+
+
+def test_a_controller_that_hangs_is_looked_up_again() -> None:
+    controllers = iter([2, 1])
+    hanging = FakeNode({HeartbeatRequest: lambda *_: None})
+
+    def moving(request: MetadataRequest, version: int) -> MetadataResponse:
+        found = metadata(request, version)
+        found.controller_id = next(controllers)
+        return found
+
+    node = FakeNode({MetadataRequest: moving, HeartbeatRequest: lambda *_: HeartbeatResponse(throttle_time_ms=7)})
+    nodes = {BOOTSTRAP: node, ONE: node, TWO: hanging}
+    answer = ask_cluster(lambda cluster: cluster.ask_controller(HeartbeatRequest()), {}, nodes=nodes, timeout_ms=10_000)
+    assert answer.throttle_time_ms == 7
+    assert len(hanging.asked_for(HeartbeatRequest)) == 1
 
 
 def test_person_is_told_at_once_that_the_only_node_is_gone() -> None:

@@ -7,6 +7,7 @@ from tests.support.logs.batches import make_batch
 from tests.support.logs.log_reading import consume
 from tests.support.logs.partition_logs import FOLDER, LogOnDisk, run
 
+from ottla.config.topic import LogConfig
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
 from ottla.log.read import Isolation
 
@@ -249,3 +250,25 @@ def test_old_files_wait_for_their_delay() -> None:
     assert run(env.log.delete_due_files()) > 0
     assert [name for name in env.disk.list_directory(FOLDER) if name.endswith(".deleted")] == []
     assert env.log.deletion_deadline_s is None
+
+
+def turns_of_truncation(batches: int) -> int:
+    """How often other tasks run while the last of so many batches, all in one segment, is cut off."""
+    env = LogOnDisk(LogConfig())
+    for _ in range(batches):
+        env.log.append_as_leader(make_batch(b"v"), 1)
+
+    async def count() -> int:
+        truncation, turns = asyncio.create_task(env.log.truncate_to(batches - 1)), 0
+        while not truncation.done():
+            await asyncio.sleep(0)
+            turns += 1
+        assert await truncation
+        return turns
+
+    return run(count())
+
+
+def test_other_tasks_run_while_producers_are_rebuilt_from_a_large_segment() -> None:
+    """A follower that cuts off one record replays its active segment: heartbeats must not wait for that."""
+    assert turns_of_truncation(2000) >= turns_of_truncation(2) + 3

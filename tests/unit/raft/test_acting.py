@@ -1,12 +1,17 @@
 """What roles do by themselves."""
 
-from tests.support.raft.replicas import elected, key, replica_of_three, sent_in, vote_answer
+from tests.support.raft.replicas import answer_in, ask, elected, key, replica_of_three, sent_in, vote_answer
 
 from ottla.raft.election import ElectionState
+from ottla.raft.replica import Replica
 from ottla.raft.roles.candidate import Candidate
 from ottla.raft.roles.follower import Follower
 from ottla.raft.roles.prospective import Prospective
 from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from ottla.wire.messages.fetch import FetchableTopicResponse, FetchResponse, LeaderIdAndEpoch, PartitionData
+from ottla.wire.messages.vote import VoteRequest, VoteRequestPartitionData, VoteRequestTopicData
+
+LEADER_3 = LeaderIdAndEpoch(leader_id=3, leader_epoch=2)
 
 
 def test_lost_pre_vote_returns_to_the_known_leader() -> None:
@@ -42,3 +47,74 @@ def test_leader_tells_only_voters_that_have_not_fetched() -> None:
     replica.follower_fetched(key(2), 1, 6500)
     told = [each for each in sent_in(replica.tick(7000)) if isinstance(each.message, BeginQuorumEpochRequest)]
     assert 2 not in {each.destination.id for each in told}
+
+
+def follower_of_3(node_id: int = 1) -> tuple[Replica, int]:
+    """A follower that has fetched from leader 3, and the correlation id of its next Fetch, at 1000 ms."""
+    replica = replica_of_three(node_id, election=ElectionState(2, 3))
+    answer = FetchResponse(responses=[FetchableTopicResponse(partitions=[PartitionData(current_leader=LEADER_3)])])
+    (send,) = sent_in(replica.received(3, replica.connections._in_flight[3].correlation, answer, 1000))
+    assert isinstance(replica.role, Follower)
+    assert replica.role.has_fetched
+    return replica, send.correlation
+
+
+def test_follower_asks_its_leader_again_at_once_when_the_connection_is_lost_and_stands_when_its_port_refuses() -> None:
+    replica, correlation = follower_of_3()
+    (again,) = sent_in(replica.failed(3, correlation, 1100))
+    assert (again.destination.id, type(replica.role)) == (3, Follower), "one lost connection proves nothing"
+    asked = sent_in(replica.failed(3, again.correlation, 1101, is_refused=True))
+    assert isinstance(replica.role, Prospective)
+    assert {each.destination.id for each in asked} == {2, 3}
+
+
+def test_follower_whose_leader_fails_twice_backs_off() -> None:
+    replica, correlation = follower_of_3()
+    (again,) = sent_in(replica.failed(3, correlation, 1100))
+    (send,) = sent_in(replica.failed(3, again.correlation, 1101))
+    assert send.destination.host == "h9"
+
+
+def test_refusal_of_a_leader_that_was_never_reached_is_no_reason_to_stand() -> None:
+    replica = replica_of_three(election=ElectionState(2, 3))
+    replica.failed(3, replica.connections._in_flight[3].correlation, 10, is_refused=True)
+    assert isinstance(replica.role, Follower)
+
+
+def test_follower_that_stood_early_and_lost_keeps_its_fetch_timeout() -> None:
+    replica, correlation = follower_of_3()
+    asked = {each.destination.id: each for each in sent_in(replica.failed(3, correlation, 1100, is_refused=True))}
+    for voter in (2, 3):
+        replica.received(voter, asked[voter].correlation, vote_answer(2, granted=False, leader_id=3), 1200)
+    assert isinstance(replica.role, Follower)
+    assert replica.role.fetch_deadline_ms == 3000
+    replica.failed(3, replica.connections._in_flight[3].correlation, 1300, is_refused=True)
+    assert isinstance(replica.role, Follower), "it asks once until it hears the leader again, or the timeout ends"
+
+
+def test_prospective_replica_lets_another_one_go_first_for_a_while() -> None:
+    replica = replica_of_three(2, election=ElectionState(2, 3))
+    asked = {each.destination.id: each for each in sent_in(replica.tick(2000))}
+    granted = answer_in(ask(replica, pre_vote_of(1, to=2), now_ms=2001))
+    assert granted.topics[0].partitions[0].vote_granted
+    replica.received(1, asked[1].correlation, vote_answer(2), 2002)
+    assert isinstance(replica.role, Prospective), "it would win, but voter 1 asks too"
+    assert replica.deadline_ms == 2501
+    replica.tick(2501)
+    assert isinstance(replica.role, Candidate), "voter 1 did not go on"
+
+
+def test_prospective_replica_with_the_lower_id_goes_on() -> None:
+    replica = replica_of_three(1, election=ElectionState(2, 3))
+    asked = {each.destination.id: each for each in sent_in(replica.tick(2000))}
+    ask(replica, pre_vote_of(2, to=1), now_ms=2001)
+    replica.received(2, asked[2].correlation, vote_answer(2), 2002)
+    assert isinstance(replica.role, Candidate)
+
+
+def pre_vote_of(node_id: int, to: int) -> VoteRequest:
+    partition = VoteRequestPartitionData(
+        replica_epoch=2, replica_id=node_id, replica_directory_id=key(node_id).directory_id, pre_vote=True
+    )
+    topic = VoteRequestTopicData(topic_name="__cluster_metadata", partitions=[partition])
+    return VoteRequest(cluster_id="cluster", voter_id=to, topics=[topic])

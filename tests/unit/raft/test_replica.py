@@ -34,6 +34,7 @@ HERE = {"C": ("h1", 1)}
         (ElectionState(5, -1, ReplicaKey(1)), 4, Candidate(5, ME, (ME,))),
         (ElectionState(5, -1, OTHER), 4, Unattached(5, voted=OTHER)),
         (ElectionState(5, 2), 5, Unattached(5, leader_id=2)),
+        (ElectionState(5, 2, ME), 5, Unattached(5, leader_id=2, voted=ME)),
     ],
 )
 def test_first_role_follows_quorum_state_or_a_newer_log(election: ElectionState | None, last_epoch: int, role: object) -> None:

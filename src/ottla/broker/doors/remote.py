@@ -30,6 +30,8 @@ WATCH_S: Final = 0.1
 """How often a request that waits for its answer looks whether another controller is elected."""
 TIMEOUT_MS: Final = 60_000
 """How long a request without a timeout of its own is tried."""
+FORWARD_TIMEOUT_MS: Final = 25_000
+"""The same for a client's: its request.timeout.ms is 30 s by default, and an answer that it can retry on must come before."""
 
 
 class RemoteDoor:
@@ -51,7 +53,8 @@ class RemoteDoor:
     async def forward(self, context: RequestContext, request: Message, timeout_ms: int | None = None) -> Any:
         from ottla.broker.doors.envelope import unwrap_response, wrap_request  # late: few nodes forward
 
-        response = await self._ask(request, context.version, lambda: wrap_request(context, request), timeout_ms)
+        limit_ms = FORWARD_TIMEOUT_MS if timeout_ms is None else timeout_ms
+        response = await self._ask(request, context.version, lambda: wrap_request(context, request), limit_ms)
         if response.KEY == request.KEY:
             return response  # of this node's own controller
         if response.error_code != ErrorCode.NONE:

@@ -55,8 +55,10 @@ class ControllerRegistrar:
                 await self._door.call(request)
                 self._is_registered = True
                 logger.info("controller %d is registered", self._controller.node_id)
-            except KafkaError as refused:
-                logger.warning("controller %d is not registered yet: %s", self._controller.node_id, refused)
+            except Exception as refused:
+                is_bug = not isinstance(refused, KafkaError)
+                text = "controller %d is not registered yet: %s"
+                logger.warning(text, self._controller.node_id, refused, exc_info=is_bug)
                 await asyncio.sleep(RETRY_S)
         self._task = None
 

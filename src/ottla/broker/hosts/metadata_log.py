@@ -317,9 +317,11 @@ class MetadataLog:
     async def delete_before(self, snapshot_id: SnapshotId) -> None:
         """Let the log start at a snapshot: delete older segments and snapshots."""
         self.partition_log.delete_records(snapshot_id.offset)
+        # With the log's start, before anything is awaited: a follower that is just there would have to load a snapshot.
+        doomed = self.snapshots.forget_before(snapshot_id)
         await apply_retention(self.partition_log, self._clock.now_ms())
         try:
-            await self.snapshots.delete_before(snapshot_id)
+            await self.snapshots.remove(doomed)
         except OSError as error:
             raise self.partition_log.fail(error) from error
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from ottla.broker.background import watched
 from ottla.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class PeriodicElections:
         self._timers[name] = asyncio.get_running_loop().call_later(interval_ms / 1000, self._begin, name, interval_ms)
 
     def _begin(self, name: str, interval_ms: int) -> None:
-        task = asyncio.get_running_loop().create_task(self._hold(name))
+        task = watched(f"the controller's task {name}", self._hold(name))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         self._wait(name, interval_ms)

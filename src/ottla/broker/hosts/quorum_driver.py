@@ -231,7 +231,7 @@ class QuorumDriver:
     # -- requests to other replicas
 
     async def _request(self, send: fx.Send) -> None:
-        from ottla.link import NoCommonVersion  # late: a quorum of one sends nothing
+        from ottla.link import ConnectFailed, NoCommonVersion  # late: a quorum of one sends nothing
 
         destination, correlation = send.destination, send.correlation
         try:
@@ -242,7 +242,8 @@ class QuorumDriver:
         except (OttlaError, OSError) as failure:
             logger.debug("node %d at %s:%d: %s", *destination, failure)
             self._peers.failed(destination, failure)
-            self.submit(lambda now_ms: self.replica.failed(destination.id, correlation, now_ms))
+            is_refused = isinstance(failure, ConnectFailed) and failure.is_refused
+            self.submit(lambda now_ms: self.replica.failed(destination.id, correlation, now_ms, is_refused))
         else:
             _log_refusal(response)
             self._peers.answered(destination, response)

@@ -58,15 +58,23 @@ class SnapshotStore:
         for name in self._leftovers:
             await self._disk.remove(f"{self._folder}/{name}")
         self._leftovers = []
-        await self._remove([old for old in self.ids if old.offset < log_start_offset])
+        doomed = [old for old in self.ids if old.offset < log_start_offset]
+        self.ids = [each for each in self.ids if each not in doomed]
+        await self.remove(doomed)
 
     async def delete_before(self, snapshot_id: SnapshotId) -> None:
         """Remove the snapshots that are older than this one."""
-        await self._remove([old for old in self.ids if old < snapshot_id])
+        await self.remove(self.forget_before(snapshot_id))
 
-    async def _remove(self, doomed: list[SnapshotId]) -> None:
+    def forget_before(self, snapshot_id: SnapshotId) -> list[SnapshotId]:
+        """Name no snapshot that is older than this one any more. Returns those, for `remove`."""
+        doomed = [old for old in self.ids if old < snapshot_id]
+        self.ids = [each for each in self.ids if each not in doomed]
+        return doomed
+
+    async def remove(self, doomed: list[SnapshotId]) -> None:
+        """Remove the files of forgotten snapshots."""
         for old in doomed:
-            self.ids.remove(old)
             logger.info("removing snapshot %s: a later one covers it", old)
             await self._disk.remove(self.path(old))
 

@@ -93,8 +93,12 @@ class DirectoryAssignments:
                     unknown = self._unknown()
                     for start in range(0, len(unknown), AT_ONCE_MAX):
                         await self._write(unknown[start : start + AT_ONCE_MAX])
-                except KafkaError as refused:
-                    if not is_logged:
+                except LogDirectoryFailed:
+                    raise
+                except Exception as refused:  # of the controller; or a bug, and what it does not know must not stay so
+                    if not isinstance(refused, KafkaError):
+                        logger.exception("reporting the directories of partitions failed unexpectedly. Please report this")
+                    elif not is_logged:
                         text = "could not report to the controller in which directories partitions are, and try again: %s"
                         logger.warning(text, refused)
                     is_logged = self._is_due = True

@@ -43,7 +43,7 @@ async def follow(here: Partitions, delta: MetadataDelta, image: MetadataImage) -
     for topic in delta.deleted_topics.values():
         names = [TopicPartition(topic.name, index) for index in sorted(topic.partitions)]
         here.deleted.update(dict.fromkeys(names))
-        await _delete(here, names, topic.id, pauses)
+        await _delete(here, names, topic.id, pauses, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "was deleted")
     # Before the ISRs: a leader with a smaller ISR and the old min.insync.replicas could acknowledge what only it has.
     _follow_configs(here, delta)
     for topic_id in sorted(delta.changed_topics):
@@ -81,6 +81,8 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
         elif (partition := here.find(topic.name, index)) is not None:
             await _truncated(here, partition.name)
             partition.adopt(state)
+            if partition.is_leading and before is not None:
+                _name_loss(partition, before.partitions.get(index), state)
         else:
             # At a node's start no partition is new: a log that is not found may be on a disk that has failed.
             is_new = not is_start and (before is None or index not in before.partitions)
@@ -88,10 +90,23 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
             directory_id = _directory_of(state, here.node_id)
             missing.append(NewPartition(TopicPartition(topic.name, index), config, topic.id, is_new, directory_id))
     if moved_away:
-        await _delete(here, moved_away, topic.id, pauses)
+        why = f"has moved away from node {here.node_id}: ask for new metadata and go there"
+        await _delete(here, moved_away, topic.id, pauses, ErrorCode.NOT_LEADER_OR_FOLLOWER, why)
     if missing and (shortage := await _make(here, topic, missing, pauses)) is not None:
         count = counted(here.waiting_of(topic.id), "partition")
         logger.error("not created yet: %s of %s: %s", count, topic.name, shortage)
+
+
+def _name_loss(partition: Partition, before: PartitionState | None, state: PartitionState) -> None:
+    """Warn if this node was elected out of sync: the leader then has to recover."""
+    if before is not None and state.leader_recovery_state and not before.leader_recovery_state:
+        logger.warning(
+            "%s: elected as leader of epoch %d by an unclean election. This log ends at offset %d: what was acknowledged "
+            "from there on is lost, and replicas that come back cut it off",
+            partition.name,
+            state.leader_epoch,
+            partition.log.log_end_offset,
+        )
 
 
 async def _truncated(here: Partitions, name: TopicPartition) -> None:
@@ -162,8 +177,10 @@ async def _open(here: Partitions, new: NewPartition, made: PartitionLog | BaseEx
     return partition
 
 
-async def _delete(here: Partitions, names: list[TopicPartition], topic_id: Uuid, pauses: BackgroundPauses) -> None:
-    """Delete partitions; requests parked on them get UNKNOWN_TOPIC_OR_PARTITION."""
+async def _delete(
+    here: Partitions, names: list[TopicPartition], topic_id: Uuid, pauses: BackgroundPauses, code: int, why: str
+) -> None:
+    """Delete partitions; requests parked on them get `code`."""
     doomed = []
     for name in names:
         await pauses.here()
@@ -175,7 +192,7 @@ async def _delete(here: Partitions, names: list[TopicPartition], topic_id: Uuid,
             if partition.topic_id != topic_id:
                 continue
             here.remove(partition)
-            partition.fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} was deleted")
+            partition.fail(code, f"{name} {why}")
         doomed.append(name)
     for failed in await here.directories.delete_all(doomed):
         logger.error("the files of a deleted partition remain: %s", failed.brief)

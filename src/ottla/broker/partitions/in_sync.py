@@ -34,6 +34,8 @@ class Change(NamedTuple):
     partition_epoch: int
     broker_epochs: tuple[int, ...]
     """Of the replicas in `isr`, when they were found in sync. A process that has restarted since may have lost its log."""
+    is_expansion: bool = False
+    """Whether it adds a replica; else it removes some."""
 
 
 class RemoteReplica:

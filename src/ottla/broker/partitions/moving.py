@@ -14,7 +14,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ottla.broker.background import watched
 from ottla.broker.partitions.assignments import DirectoryAssignments
+from ottla.broker.replication.quota import ReplicationQuota
 from ottla.config.values import LONG_MAX
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed, OttlaError
 from ottla.errors.codes import ErrorCode
@@ -51,6 +53,10 @@ class Moves:
         self._assignments = DirectoryAssignments(partitions, metadata, door, broker_epoch)
         self._asking = asyncio.Lock()  # one request at a time: each depends on what the one before did
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
+        config = self._settings.current
+        self._quota = ReplicationQuota(
+            config.alter_log_dirs_replication_quota_window_num, config.alter_log_dirs_replication_quota_window_size_seconds
+        )
         self._turns = asyncio.Semaphore(
             self._settings.current.num_replica_alter_log_dirs_threads or len(self._directories.directories)
         )
@@ -149,7 +155,7 @@ class Moves:
     # Moving
 
     def _run(self, move: Relocation) -> None:
-        task = asyncio.get_running_loop().create_task(self._move(move))
+        task = watched(f"moving {move.partition} to {move.target.path}", self._move(move))
         self._tasks[move.partition] = task
         task.add_done_callback(lambda _: self._tasks.pop(move.partition, None))
 
@@ -175,7 +181,6 @@ class Moves:
 
     async def _copy(self, move: Relocation) -> None:
         """Copy until the copy has caught up with the log."""
-        pace = Pace()
         piece_bytes, lag_before = PIECE_BYTES, LONG_MAX
         while True:
             await move.set_out()
@@ -188,7 +193,18 @@ class Moves:
             lag_before = lag
             if move.future.flush_wanted_up_to is not None:
                 await move.future.flush(move.future.flush_wanted_up_to)
-            await pace.keep(size_bytes, self._settings.current.replica_alter_log_dirs_io_max_bytes_per_second)
+            await self._pause(size_bytes)
+
+    async def _pause(self, size_bytes: int) -> None:
+        """So much was copied: let other tasks run, and wait until the quota of all moves together leaves something."""
+        now_s = asyncio.get_running_loop().time
+        self._quota.record(size_bytes, now_s())
+        await asyncio.sleep(0)
+        while True:
+            bytes_per_s = self._settings.current.replica_alter_log_dirs_io_max_bytes_per_second
+            if self._quota.allowance(bytes_per_s, now_s()):
+                return
+            await asyncio.sleep(self._quota.wait_s(bytes_per_s, now_s()))
 
     async def _uninterrupted(self, move: Relocation) -> None:
         switch = asyncio.ensure_future(self._switch(move))
@@ -211,17 +227,3 @@ class Moves:
             await switch.release()
             self._partitions.take_losses()
             self._partitions.upkeep_is_due()  # sets the timer for deleting the old folder
-
-
-class Pace:
-    """Limits copying to a number of bytes per second. Lets other tasks run after every piece."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._next_s = self._loop.time()
-
-    async def keep(self, size_bytes: int, bytes_per_second: int) -> None:
-        """`size_bytes` were copied: wait until more may be copied."""
-        now_s = self._loop.time()
-        self._next_s = max(self._next_s, now_s) + size_bytes / max(1, bytes_per_second)
-        await asyncio.sleep(self._next_s - now_s)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
+from ottla.broker.background import watched
 from ottla.broker.partitions.in_sync import Change, InSyncReplicas
 from ottla.broker.partitions.kernels import PartitionTail
 from ottla.broker.partitions.settling import AckWaiter, Settling
@@ -393,7 +394,7 @@ class Partition(PartitionTail):
 
     def _ask_for(self, in_sync: InSyncReplicas, isr: tuple[int, ...]) -> None:
         epochs = tuple(map(in_sync.broker_epoch, isr))
-        in_sync.pending = Change(isr, self.leader_epoch, self.partition_epoch, epochs)
+        in_sync.pending = Change(isr, self.leader_epoch, self.partition_epoch, epochs, len(isr) > len(self.isr))
         self.count_in_sync()
         self._owner.wants_isr_change(self)
 
@@ -453,7 +454,7 @@ class Partition(PartitionTail):
     def _flush_up_to(self, offset: int) -> None:
         self._flush_goal = max(self._flush_goal, offset)
         if self.flushing is None:
-            self.flushing = asyncio.get_running_loop().create_task(self._flush())
+            self.flushing = watched(f"flushing {self.name}", self._flush(), self._owner.broken)
 
     async def _flush(self) -> None:
         """Flush up to `_flush_goal`. Appends that arrive during a flush share the next one."""

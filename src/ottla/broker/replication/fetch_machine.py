@@ -13,7 +13,7 @@ changed, not what is followed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from ottla.errors.codes import ErrorCode
@@ -94,10 +94,21 @@ class Limits(NamedTuple):
     backoff_max_s: float
 
 
+class Throttle(NamedTuple):
+    """What the quota of throttled replicas leaves for the next request."""
+
+    allowance_bytes: int
+    portion_bytes: int
+    """The most bytes of one throttled partition."""
+    is_throttled: Callable[[TopicPartition], bool]
+    until_s: float
+    """When partitions that have to wait may be fetched again."""
+
+
 class Followed:
     """One partition that is fetched from the leader."""
 
-    __slots__ = ("failures", "leader_epoch", "name", "place", "sent")
+    __slots__ = ("bytes_max", "failures", "leader_epoch", "leader_watermark", "name", "place", "sent", "turn")
 
     def __init__(self, name: TopicPartition, leader_epoch: int, place: Place) -> None:
         self.name = name
@@ -106,6 +117,17 @@ class Followed:
         self.sent: tuple[int, Place] | None = None
         """The leader epoch and place that the leader was last asked for; None if it was not asked since it was added."""
         self.failures = 0
+        self.bytes_max: int | None = None
+        """How much of it an answer may hold, if it is throttled."""
+        self.turn = 0
+        """When it was last fetched as a throttled partition, as a rising number."""
+        self.leader_watermark = -1
+        """The high watermark in the leader's last answer; -1 before the first."""
+
+    @property
+    def lag(self) -> int | None:
+        """How many records this log lacks of what the leader has committed; None if it is not known yet."""
+        return None if self.leader_watermark < 0 else max(0, self.leader_watermark - self.place.offset)
 
 
 class FetchMachine:
@@ -114,10 +136,13 @@ class FetchMachine:
     def __init__(self, node_id: int) -> None:
         self._node_id = node_id
         self._followed: dict[Key, Followed] = {}
-        self._active: set[Key] = set()
-        """Partitions to fetch: those without an action under way and without a pause."""
+        self._active: dict[Key, None] = {}
+        """Partitions to fetch: without an action under way and without a pause. A dict: requests name them in its order."""
         self._paused: dict[Key, float] = {}
         """Partition → when it may be fetched again."""
+        self._throttled: set[Key] = set()
+        """Partitions whose `bytes_max` is set."""
+        self._turn = 0
         self._changed: dict[Key, None] = {}
         """Partitions of which the leader's session does not know the newest state."""
         self._known: set[Key] = set()
@@ -135,6 +160,16 @@ class FetchMachine:
     def keys(self) -> Iterable[Key]:
         return self._followed.keys()
 
+    @property
+    def fetched(self) -> set[Key]:
+        """The partitions that the leader's session has."""
+        return self._known
+
+    @property
+    def lag_max(self) -> int:
+        """The largest lag of a followed partition, of those whose lag is known."""
+        return max((followed.lag or 0 for followed in self._followed.values()), default=0)
+
     # -- what to follow
 
     def follow(self, key: Key, name: TopicPartition, leader_epoch: int, place: Place) -> None:
@@ -148,9 +183,39 @@ class FetchMachine:
     def unfollow(self, key: Key) -> None:
         """Fetch a partition no more."""
         self._followed.pop(key, None)
-        self._active.discard(key)
+        self._active.pop(key, None)
         self._paused.pop(key, None)
         self._changed[key] = None
+
+    def throttle(self, throttle: Throttle, now_s: float) -> None:
+        """Fetch only so many throttled partitions as the allowance is for, in turns; the others wait."""
+        self._end_pauses(now_s)
+        held = [
+            key for key in self._active if (followed := self._followed[key]).lag != 0 and throttle.is_throttled(followed.name)
+        ]  # a lag of 0 is that of every replica in the ISR
+        held.sort(key=lambda key: self._followed[key].turn)
+        count = -(-throttle.allowance_bytes // throttle.portion_bytes)
+        for key in held[count:]:
+            self._active.pop(key, None)
+            self._changed[key] = None
+            self._paused[key] = throttle.until_s
+        self.end_throttle(held[:count])
+        for key in held[:count]:
+            self._turn += 1
+            followed = self._followed[key]
+            followed.turn = self._turn
+            if followed.bytes_max != throttle.portion_bytes:
+                followed.bytes_max = throttle.portion_bytes
+                self._throttled.add(key)
+                self._changed[key] = None
+
+    def end_throttle(self, still: Iterable[Key] = ()) -> None:
+        """Fetch as much as ever of the partitions that were throttled, but of `still`."""
+        for key in self._throttled.difference(still):
+            self._throttled.discard(key)
+            if (followed := self._followed.get(key)) is not None:
+                followed.bytes_max = None
+                self._changed[key] = None
 
     # -- what became of actions
 
@@ -163,7 +228,7 @@ class FetchMachine:
         is_unchanged = followed.place == place
         followed.place = place
         if is_unchanged and key in self._known and followed.sent == (leader_epoch, place):
-            self._active.add(key)  # the leader's session knows this place: nothing to send
+            self._active[key] = None  # the leader's session knows this place: nothing to send
         else:
             self._activate(key)
 
@@ -177,9 +242,7 @@ class FetchMachine:
 
     def request(self, broker_epoch: int, limits: Limits, now_s: float) -> FetchRequest | None:
         """The next request; None if there is nothing to fetch until `next_due_s`."""
-        for key in [key for key, due_s in self._paused.items() if due_s <= now_s]:
-            del self._paused[key]
-            self._activate(key)
+        self._end_pauses(now_s)
         if not self._active:
             if self._known:
                 self._restart(self._session_id)
@@ -227,7 +290,7 @@ class FetchMachine:
                 if (action := self._action(key, followed, data)) is None:
                     self._pause(key, followed, now_s, backoff_max_s)
                 else:
-                    self._active.discard(key)
+                    self._active.pop(key, None)
                     actions.append(action)
         return actions
 
@@ -249,15 +312,20 @@ class FetchMachine:
         diverging = data.diverging_epoch
         if diverging is not None and diverging.end_offset >= 0:
             return Truncate(key, followed.name, followed.leader_epoch, diverging.epoch, diverging.end_offset)
+        followed.leader_watermark = data.high_watermark
         return Append(key, followed.name, followed.leader_epoch, data)
+
+    def _end_pauses(self, now_s: float) -> None:
+        for key in [key for key, due_s in self._paused.items() if due_s <= now_s]:
+            self._activate(key)
 
     def _activate(self, key: Key) -> None:
         self._paused.pop(key, None)
-        self._active.add(key)
+        self._active[key] = None
         self._changed[key] = None
 
     def _pause(self, key: Key, followed: Followed, now_s: float, backoff_max_s: float) -> None:
-        self._active.discard(key)
+        self._active.pop(key, None)
         self._changed[key] = None
         self._paused[key] = now_s + min(_BACKOFF_FIRST_S * 2 ** min(followed.failures, 20), backoff_max_s)
         followed.failures += 1
@@ -283,7 +351,9 @@ class FetchMachine:
                     fetch_offset=offset,
                     last_fetched_epoch=epoch,
                     log_start_offset=log_start_offset,
-                    partition_max_bytes=partition_max_bytes,
+                    partition_max_bytes=(
+                        partition_max_bytes if followed.bytes_max is None else min(partition_max_bytes, followed.bytes_max)
+                    ),
                 )
             )
         return list(topics.values())

@@ -15,18 +15,22 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from ottla.broker.replication.fetch_machine import Action, Append, FetchMachine, Key, Limits, Place, Reset, Truncate
+from ottla.broker.replication.fetch_machine import Action, Append, FetchMachine, Key, Limits, Place, Reset, Throttle, Truncate
+from ottla.broker.replication.quota import UNLIMITED, portion_bytes
 from ottla.errors import BrokenInvariant, KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.link import Link, LinkError, LinkOptions
+from ottla.log.append import UnexpectedAppendOffset
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 if TYPE_CHECKING:
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.partition import Partition
     from ottla.broker.partitions.partitions import Partitions
+    from ottla.broker.replication.quota import ReplicationQuota
     from ottla.broker.settings import BrokerSettings
     from ottla.env import Network
+    from ottla.ids import TopicPartition
 
 logger = logging.getLogger("ottla.replication")
 
@@ -49,8 +53,10 @@ class ReplicaFetcher:
         settings: BrokerSettings,
         network: Network,
         broker_epoch: Callable[[], int],
+        quota: ReplicationQuota,
     ) -> None:
         self.leader_id = leader_id
+        self._quota = quota
         self.machine = FetchMachine(partitions.node_id)
         self._partitions = partitions
         self._metadata = metadata
@@ -99,6 +105,7 @@ class ReplicaFetcher:
                     config.replica_fetch_backoff_ms / 1000,
                 )
                 now_s = self._loop.time()
+                self._throttle(config.follower_replication_throttled_rate, now_s)
                 request = self.machine.request(self._broker_epoch(), limits, now_s)
                 if request is None:
                     await self._wait(self.machine.next_due_s)
@@ -117,6 +124,27 @@ class ReplicaFetcher:
         except Exception as failure:
             logger.exception("the replica fetcher for node %d has failed", self.leader_id)
             self._partitions.broken(failure)
+
+    def _throttle(self, bytes_per_s: int, now_s: float) -> None:
+        """Fetch no more of throttled partitions than the quota leaves."""
+        if bytes_per_s >= UNLIMITED:
+            self.machine.end_throttle()
+        else:
+            quota = self._quota
+            left = Throttle(
+                quota.allowance(bytes_per_s, now_s),
+                portion_bytes(bytes_per_s),
+                self._is_throttled,
+                now_s + quota.wait_s(bytes_per_s, now_s),
+            )
+            self.machine.throttle(left, now_s)
+
+    def _is_throttled(self, name: TopicPartition) -> bool:
+        partition = self._partitions.find(*name)
+        if partition is None:
+            return False
+        setting = partition.log.config.follower_replication_throttled_replicas
+        return self._quota.lists(*name, self._partitions.node_id, setting)
 
     async def _wait(self, due_s: float | None) -> None:
         """Wait until `due_s`, or until there is more to fetch."""
@@ -177,7 +205,12 @@ class ReplicaFetcher:
             if data.records:
                 info = partition.append_as_follower(cast("memoryview", data.records), leader_epoch)
                 flush_needed = info.flush_needed
+                if partition.log.config.follower_replication_throttled_replicas and self._is_throttled(action.name):
+                    self._quota.record(len(data.records), self._loop.time())
             partition.follow_offsets(data.high_watermark, data.log_start_offset)
+        except UnexpectedAppendOffset as unexpected:
+            self._spawn(self._reshape(action, limits, unexpected))
+            return
         except KafkaError as refused:
             if partition is not None and partition.log.log_end_offset > before:
                 # The first batches are appended: go on behind them, once they are where flush.messages may want them.
@@ -203,11 +236,13 @@ class ReplicaFetcher:
             self.machine.done(action.key, action.leader_epoch, place_of(partition))
             self._wake.set()
 
-    async def _reshape(self, action: Truncate | Reset, limits: Limits) -> None:
-        """Bring this log back to a place that it shares with the leader's."""
+    async def _reshape(self, action: Action, limits: Limits, unexpected: UnexpectedAppendOffset | None = None) -> None:
+        """Bring this log back to a place that it shares with the leader's; `unexpected` is why records were not appended."""
         try:
             if isinstance(action, Truncate):
                 await self._truncate(action)
+            elif isinstance(action, Append):
+                await self._begin_earlier(action, cast("UnexpectedAppendOffset", unexpected))
             else:
                 await self._reset(action)
             self.machine.done(action.key, action.leader_epoch, place_of(self._following(action)))
@@ -241,6 +276,21 @@ class ReplicaFetcher:
             await self._alone(action, lambda: self._partitions.directories.truncate(action.name, leader_end))
         elif leader_start >= log.log_end_offset:
             await self._alone(action, lambda: self._partitions.directories.truncate_fully(action.name, leader_start))
+
+    async def _begin_earlier(self, action: Append, unexpected: UnexpectedAppendOffset) -> None:
+        """Append a first batch that the leader's log start offset cuts in two: this log has to begin where the batch does.
+
+        The records are appended at once: fetched again from the lower offset, they would be out of the leader's range.
+        """
+        log = self._following(action).log
+        if not log.log_start_offset == log.log_end_offset <= unexpected.last_offset:
+            raise unexpected
+        await self._alone(action, lambda: self._partitions.directories.truncate_fully(action.name, unexpected.first_offset))
+        partition = self._following(action)
+        info = partition.append_as_follower(cast("memoryview", action.data.records), action.leader_epoch)
+        partition.follow_offsets(action.data.high_watermark, action.data.log_start_offset)
+        if info.flush_needed:
+            await partition.log.flush()
 
     async def _alone(self, action: Action, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Change the log, if its partition still follows; nothing is made of the metadata meanwhile."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ottla.broker.doors import ControllerDoor
     from ottla.broker.partitions.in_sync import Change
     from ottla.broker.partitions.partition import Partition
+    from ottla.broker.replication.replication import IsrCounters
 
 logger = logging.getLogger("ottla.replication")
 
@@ -51,7 +52,8 @@ _SUPERSEDED: Final = frozenset(
 class IsrChanges:
     """The ISR changes of broker `node_id`; `broker_epoch` returns the epoch of its newest registration."""
 
-    def __init__(self, node_id: int, door: ControllerDoor, broker_epoch: Callable[[], int]) -> None:
+    def __init__(self, node_id: int, door: ControllerDoor, broker_epoch: Callable[[], int], counters: IsrCounters) -> None:
+        self.counters = counters
         self._node_id = node_id
         self._door = door
         self._broker_epoch = broker_epoch
@@ -78,14 +80,17 @@ class IsrChanges:
                     continue
                 try:
                     response = await self._door.call(self._request(asked), _TIMEOUT_MS)
-                except OttlaError as refused:  # also of the controller in this process, whose disk may have failed
-                    level = logging.DEBUG if is_logged else logging.WARNING
-                    logger.log(level, "the controller did not change %d ISRs, asking again: %s", len(asked), refused)
-                    is_logged = True
+                    is_again = self._take_answers(asked, response)
+                except Exception as refused:
+                    # The disk of the controller in this process may have failed. After a bug a pending change must not stay.
+                    is_bug = not isinstance(refused, OttlaError)
+                    level = logging.ERROR if is_bug else logging.DEBUG if is_logged else logging.WARNING
+                    logger.log(
+                        level, "the controller did not change %d ISRs, asking again: %s", len(asked), refused, exc_info=is_bug
+                    )
+                    is_logged = is_again = True
                     self._waiting.update(dict.fromkeys(asked))
-                    await asyncio.sleep(_RETRY_S)
-                    continue
-                if self._take_answers(asked, response):
+                if is_again:
                     await asyncio.sleep(_RETRY_S)
         finally:
             self._asking = None
@@ -136,9 +141,18 @@ class IsrChanges:
             partition.isr_decided(tuple(answer.isr), answer.leader_epoch, answer.partition_epoch)
             if answer.leader_epoch == partition.leader_epoch and answer.partition_epoch == partition.partition_epoch:
                 partition.isr_refused(change)  # it was so already
+            if answer.partition_epoch > change.partition_epoch:
+                self._count(change)
             logger.info("%s: the ISR is %s now, it was %s", partition.name, answer.isr, list(before))
             return True
+        self.counters.failures += 1
         logger.info("%s: the controller did not change the ISR to %s: %s", partition.name, list(change.isr), error_name(code))
         if code in _REFUSED:
             partition.isr_refused(change)
         return code in _REFUSED or code in _SUPERSEDED
+
+    def _count(self, change: Change) -> None:
+        if change.is_expansion:
+            self.counters.expands += 1
+        else:
+            self.counters.shrinks += 1

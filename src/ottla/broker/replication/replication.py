@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from ottla.broker.background import lasting
+from ottla.broker.replication.quota import ReplicationQuota
 from ottla.metadata.image.topics import NO_LEADER
 
 if TYPE_CHECKING:
@@ -23,6 +25,21 @@ if TYPE_CHECKING:
     from ottla.env import Network
     from ottla.ids import Uuid
     from ottla.metadata.image.delta import MetadataDelta
+
+_TICK_AGAIN_S = 5.0
+"""How soon ISRs are looked at again after an unexpected failure."""
+
+
+class IsrCounters:
+    """The changes of ISRs since the node started, for the metrics page."""
+
+    __slots__ = ("expands", "failures", "shrinks")
+
+    def __init__(self) -> None:
+        self.expands = 0
+        self.shrinks = 0
+        self.failures = 0
+        """Changes that the controller was asked for and has not made."""
 
 
 class Replication:
@@ -44,6 +61,13 @@ class Replication:
         self._broker_epoch = broker_epoch
         self._door = door
         self._isr_changes: IsrChanges | None = None
+        self.isr_counters = IsrCounters()
+        config = settings.current
+        windows = (config.replication_quota_window_num, config.replication_quota_window_size_seconds)
+        self.leader_quota = ReplicationQuota(*windows)
+        """The bytes sent to throttled replicas."""
+        self.follower_quota = ReplicationQuota(*windows)
+        """The bytes fetched for throttled replicas of this broker."""
         self._fetchers: dict[int, ReplicaFetcher] = {}
         self._leaders: dict[Uuid, dict[int, int]] = {}
         """Topic → partition → the leader that it is fetched from."""
@@ -74,7 +98,7 @@ class Replication:
         for topic in delta.deleted_topics.values():
             self._drop(topic.id, self._leaders.get(topic.id, ()))
             self._leaders.pop(topic.id, None)
-        for topic_id in delta.changed_topics:
+        for topic_id in sorted(delta.changed_topics):
             held = self._partitions.by_id.get(topic_id, {})
             self._drop(topic_id, self._leaders.get(topic_id, {}).keys() - held.keys())
             self._follow(held.values())
@@ -110,9 +134,13 @@ class Replication:
             from ottla.broker.replication.fetcher import ReplicaFetcher  # late: a single node has none
 
             fetcher = self._fetchers[leader] = ReplicaFetcher(
-                leader, self._partitions, self._metadata, self._settings, self._network, self._broker_epoch
+                leader, self._partitions, self._metadata, self._settings, self._network, self._broker_epoch, self.follower_quota
             )
         return fetcher
+
+    def lags(self) -> dict[int, int]:
+        """Leader → the most records of one partition that this broker lacks of what the leader has committed."""
+        return {leader: fetcher.machine.lag_max for leader, fetcher in self._fetchers.items()}
 
     # -- who is in sync
 
@@ -120,12 +148,12 @@ class Replication:
         if self._isr_changes is None:
             from ottla.broker.replication.isr_changes import IsrChanges  # late: a single node has none
 
-            self._isr_changes = IsrChanges(partition.node_id, self._door, self._broker_epoch)
+            self._isr_changes = IsrChanges(partition.node_id, self._door, self._broker_epoch, self.isr_counters)
         self._isr_changes.ask(partition)
 
     def _tick(self) -> None:
         if self._ticking is None:
-            self._ticking = asyncio.get_running_loop().create_task(self._drop_lagging())
+            self._ticking = lasting("looking for replicas that lag", self._drop_lagging, _TICK_AGAIN_S)
 
     async def _drop_lagging(self) -> None:
         while True:

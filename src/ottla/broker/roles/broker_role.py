@@ -11,6 +11,7 @@ from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
+from ottla.broker.background import watched
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.hosts.coordinators.coordinators import Coordinators
 from ottla.broker.hosts.producer_ids import ProducerIds
@@ -132,6 +133,7 @@ class BrokerRole:
             loader=node.loader,
             controller=node.controller,
             lane=node.lane,
+            elections=node.elections,
             door=self._door,
             directories=directories,
             partitions=partitions,
@@ -166,6 +168,6 @@ class BrokerRole:
 
     def _tell(self, telling: Coroutine[Any, Any, None]) -> None:
         """Run a report to the controller in the background."""
-        task = asyncio.get_running_loop().create_task(telling)
+        task = watched("a report to the controller", telling)
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)

@@ -68,7 +68,12 @@ def confirm(question: str, yes: bool) -> None:
 
 
 def print_json(value: Any) -> None:
-    click.echo(escape_json(json.dumps(value, ensure_ascii=False)))
+    print_json_text(json.dumps(value, ensure_ascii=False))
+
+
+def print_json_text(text: str) -> None:
+    """Print JSON that is in a text already."""
+    click.echo(escape_json(text))
 
 
 def is_wide() -> bool:

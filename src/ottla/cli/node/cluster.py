@@ -2,7 +2,7 @@
 
 SIGINT, SIGTERM and SIGHUP stop every node cleanly. A node that ends by itself is reported, and the others go on; if one cannot
 start, or the last one ends, the command ends with exit code 1. Nodes watch their stdin (`cluster_child.py`): none outlives
-this process, even if it is killed.
+this process, even if it is killed. A guard process (`env/real/guard.py`) continues those that are paused then.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import click
 
 from ottla.broker.formatting import FormatOptions, FormatRefused, format_directories
 from ottla.cli.common.output import warn
+from ottla.cli.node.cluster_child import STOP_S_MAX
 from ottla.config.broker import BrokerConfig
+from ottla.env.real import guard
 from ottla.env.real.world import real_world
 from ottla.ids import uuid_text
 from ottla.log.directories.meta_properties import read_meta_properties
@@ -103,12 +105,14 @@ async def run_cluster(
     children: list[Child] = []
     followers: list[asyncio.Task[Any]] = []
     loop = asyncio.get_running_loop()
+    watching = await _start_guard()
     try:
         for settings in nodes:
             folder = None if log_dir is None else str(log_dir / f"node-{settings['node.id']}")
             child = await _start({"settings": dict(settings), "level": level, "log_dir": folder})
             children.append(child)
-            followers += [loop.create_task(child.follow_log()), loop.create_task(_watch(child, children, stopping))]
+            _tell(watching, f"add {child.process.pid}")
+            followers += [loop.create_task(child.follow_log()), loop.create_task(_watch(child, children, stopping, watching))]
         stopped = loop.create_task(stopping.wait())
         ready = loop.create_task(_all_ready(children))
         followers.append(ready)
@@ -124,8 +128,29 @@ async def run_cluster(
         stopping.set()
         await _stop(children)
         await asyncio.gather(*followers, return_exceptions=True)
+        await _end_guard(watching)
     if is_over:
         raise click.ClickException("every node has ended: see the lines above")
+
+
+async def _start_guard() -> asyncio.subprocess.Process:
+    watching = await asyncio.create_subprocess_exec(
+        sys.executable, "-I", "-S", guard.__file__, stdin=asyncio.subprocess.PIPE, start_new_session=True
+    )
+    _tell(watching, f"grace {STOP_S_MAX + 5}")
+    return watching
+
+
+def _tell(watching: asyncio.subprocess.Process, line: str) -> None:
+    if watching.stdin is not None and watching.returncode is None:
+        watching.stdin.write(f"{line}\n".encode())
+
+
+async def _end_guard(watching: asyncio.subprocess.Process) -> None:
+    """The nodes have ended."""
+    assert watching.stdin is not None
+    watching.stdin.close()
+    await watching.wait()
 
 
 async def _all_ready(children: Sequence[Child]) -> None:
@@ -153,11 +178,14 @@ def ending(code: int) -> str:
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-async def _watch(child: Child, children: Sequence[Child], stopping: asyncio.Event) -> None:
+async def _watch(
+    child: Child, children: Sequence[Child], stopping: asyncio.Event, watching: asyncio.subprocess.Process
+) -> None:
     """Report the end of a node; when the last one has ended, so does the command."""
     await child.follow_output(stopping)
     child.left.set()
     code = await child.process.wait()
+    _tell(watching, f"drop {child.process.pid}")
     if stopping.is_set():
         return
     how = ending(code)
@@ -179,6 +207,7 @@ async def _stop(children: Sequence[Child]) -> None:
             child.ready.cancel()
         if child.process.returncode is None:
             child.process.terminate()
+            child.process.send_signal(signal.SIGCONT)  # a paused node would never hear it
     # Those that run stay in the quorum until all have left the cluster; each gives up by itself after a while.
     await asyncio.gather(*(child.left.wait() for child in children))
     for child in children:

@@ -1,4 +1,4 @@
-"""`ottla topics describe`: filters and prints. `describing.py` asks the cluster."""
+"""`ottla topics describe`: filters and prints. `describing.py` asks the cluster, `diagnosis.py` says what is wrong."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 import click
 
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
-from ottla.cli.common.output import is_for_people, print_json, print_table, print_title, say
+from ottla.cli.common.output import is_for_people, print_json, print_table, print_title, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.topics.choosing import topic_arguments
 from ottla.cli.topics.describing import PARTITIONS_PER_RESPONSE, TopicView, find_topics
+from ottla.cli.topics.diagnosis import OK, Diagnosis
 from ottla.client.admin.topic_descriptions import PartitionDescription
+from ottla.errors.texts import listed
 from ottla.ids import uuid_text
 
 EXAMPLES = """\b
@@ -20,16 +22,14 @@ Examples:
   ottla topics describe orders
   ottla topics describe                                  every topic
   ottla topics describe --unavailable-partitions         what has no leader right now
-  ottla topics describe --check                          exit code 1 if any partition is not as it should be
+  ottla topics describe --check                          why a partition is not healthy; then the exit code is 1
   ottla topics describe orders --json
 """
-
-OK = "ok"
 
 Filter = Callable[[TopicView, PartitionDescription], bool]
 
 FILTERS: dict[str, tuple[str, Filter]] = {
-    "under-replicated-partitions": ("whose replicas are not all in sync.", lambda _, p: len(p.isr) < len(p.replicas)),
+    "under-replicated-partitions": ("whose replicas are not all in sync.", lambda t, p: len(p.isr) < t.replicas_due(p)),
     "unavailable-partitions": ("that have no live leader.", lambda t, p: p.leader not in t.live_brokers),
     "under-min-isr-partitions": (
         "with fewer replicas in sync than min.insync.replicas.",
@@ -52,7 +52,9 @@ FILTERS: dict[str, tuple[str, Filter]] = {
 @click.option("--under-min-isr-partitions", is_flag=True, help=f"Only partitions {FILTERS['under-min-isr-partitions'][0]}")
 @click.option("--at-min-isr-partitions", is_flag=True, help=f"Only partitions {FILTERS['at-min-isr-partitions'][0]}")
 @click.option(
-    "--check", is_flag=True, help="End with exit code 1 if a partition has no leader or replicas that are not in sync."
+    "--check",
+    is_flag=True,
+    help="Say what is wrong and end with exit code 1 if a partition has no leader, or replicas that are not in sync.",
 )
 @click.option(
     "--partition-size-limit-per-response",
@@ -83,7 +85,8 @@ def describe(
 
     NAMES are topics; the default is all. Configs are the settings that differ from Kafka's defaults. Elr (eligible leader
     replicas) are out of sync, but still hold every committed record; LastKnownElr are the last replicas that did. The state of
-    a partition is offline (no leader), under-min-isr (acks=all is refused), under-replicated, or ok.
+    a partition is offline (no leader), under-min-isr (acks=all is refused), at-min-isr (one more failure, and it is refused),
+    under-replicated, reassigning, or ok. On a terminal, in JSON and with --check you are told why, and what to do next.
     """
     chosen_filters = [FILTERS[name.replace("_", "-")][1] for name, is_on in filters.items() if is_on]
     topics = with_cluster(
@@ -104,16 +107,29 @@ def describe(
         _print_tables(topics, with_partitions=not topics_with_overrides)
     else:
         _print_lines(topics, with_head=not chosen_filters, with_partitions=not topics_with_overrides)
-    return 1 if check and any(partition_state(view, each) != OK for view in topics for each in view.partitions) else 0
+    wrong = _wrong(topics)
+    if check and not as_json and not is_for_people(as_json, plain):
+        for line in wrong:
+            warn(line)
+    return 1 if check and wrong else 0
 
 
-def partition_state(view: TopicView, partition: PartitionDescription) -> str:
-    """What is wrong with a partition, the worst first; `OK` if nothing is."""
-    if partition.leader not in view.live_brokers:
-        return "offline"
-    if len(partition.isr) < min(view.min_isr, len(partition.replicas)):
-        return "under-min-isr"
-    return "under-replicated" if len(partition.isr) < len(partition.replicas) else OK
+def _wrong(topics: Sequence[TopicView]) -> list[str]:
+    """What is wrong and what to do, in sentences. Partitions of a topic with the same trouble share one."""
+    found: dict[tuple[str, Diagnosis], list[int]] = {}
+    for view in topics:
+        for each in view.partitions:
+            diagnosis = view.diagnosis(each)
+            if diagnosis.state != OK:
+                # Remedies that name the partition count as the same: the first one's is shown.
+                key = diagnosis._replace(remedy=diagnosis.remedy.replace(f":{each.partition} ", ":PARTITION "))
+                found.setdefault((view.topic.name, key), []).append(each.partition)
+    lines = []
+    for (name, diagnosis), numbers in found.items():
+        who = listed([f"{name}-{number}" for number in numbers])
+        remedy = diagnosis.remedy.replace(":PARTITION ", f":{numbers[0]} " if len(numbers) == 1 else " ")
+        lines.append(f"{who} {'is' if len(numbers) == 1 else 'are'} {diagnosis.state}: {diagnosis.why}. To do: {remedy}")
+    return lines
 
 
 def _joined(ids: Sequence[int] | None) -> str:
@@ -144,9 +160,18 @@ def _print_lines(topics: Sequence[TopicView], with_head: bool, with_partitions: 
                 f"Leader: {_leader(each)}",
                 f"Replicas: {_joined(each.replicas)}",
                 f"Isr: {_joined(each.isr)}",
+                *_moving(view, each),
                 f"Elr: {_joined(each.eligible_leader_replicas)}",
                 f"LastKnownElr: {_joined(each.last_known_eligible_leader_replicas)}",
             )
+
+
+def _moving(view: TopicView, partition: PartitionDescription) -> list[str]:
+    """Kafka's fields about a reassignment."""
+    moving = view.reassignment(partition)
+    if moving is None:
+        return []
+    return [f"Adding Replicas: {_joined(moving.adding)}", f"Removing Replicas: {_joined(moving.removing)}"]
 
 
 def _print_tables(topics: Sequence[TopicView], with_partitions: bool) -> None:
@@ -163,7 +188,7 @@ def _print_tables(topics: Sequence[TopicView], with_partitions: bool) -> None:
                 *map(
                     _joined, (each.replicas, each.isr, each.eligible_leader_replicas, each.last_known_eligible_leader_replicas)
                 ),
-                partition_state(view, each),
+                view.diagnosis(each).state,
             )
             for each in view.partitions
         ]
@@ -172,6 +197,8 @@ def _print_tables(topics: Sequence[TopicView], with_partitions: bool) -> None:
             print_table(title, headings, rows, configs)
         else:
             print_title(title, *configs)
+    if with_partitions and (wrong := _wrong(topics)):
+        print_title("What is wrong", *wrong)
 
 
 def _as_json(view: TopicView) -> dict[str, object]:
@@ -191,7 +218,9 @@ def _as_json(view: TopicView) -> dict[str, object]:
                 "isr": each.isr,
                 "elr": each.eligible_leader_replicas,
                 "lastKnownElr": each.last_known_eligible_leader_replicas,
-                "state": partition_state(view, each),
+                "adding": [] if (moving := view.reassignment(each)) is None else moving.adding,
+                "removing": [] if moving is None else moving.removing,
+                **view.diagnosis(each)._asdict(),
             }
             for each in view.partitions
         ],

@@ -1,18 +1,23 @@
-"""Topics with partitions and settings."""
+"""Topics with partitions, settings and reassignments."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ottla.cli.topics.choosing import NoSuchTopic, choose
+from ottla.cli.topics.diagnosis import Diagnosis, Surroundings, diagnose
 from ottla.client.admin.configs import ConfigEntry, describe_configs
+from ottla.client.admin.reassignments import PartitionReassignment, list_partition_reassignments
 from ottla.client.admin.topic_descriptions import PartitionDescription, TopicDescription, describe_topics, list_topics
 from ottla.client.cluster import Cluster
-from ottla.ids import uuid_parse
+from ottla.errors import KafkaError
+from ottla.ids import TopicPartition, uuid_parse
 
 PARTITIONS_PER_RESPONSE = 2000
-MIN_ISR = "min.insync.replicas"
+MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+ANSWER_S = 5.0
 
 
 @dataclass(slots=True)
@@ -23,6 +28,7 @@ class TopicView:
     settings: Mapping[str, ConfigEntry]
     live_brokers: frozenset[int]
     partitions: Sequence[PartitionDescription]
+    reassignments: Mapping[TopicPartition, PartitionReassignment]
 
     @property
     def configs(self) -> dict[str, str | None]:
@@ -35,7 +41,23 @@ class TopicView:
 
     @property
     def replication_factor(self) -> int:
-        return len(self.topic.partitions[0].replicas) if self.topic.partitions else 0
+        return self.replicas_due(self.topic.partitions[0]) if self.topic.partitions else 0
+
+    def reassignment(self, partition: PartitionDescription) -> PartitionReassignment | None:
+        return self.reassignments.get(TopicPartition(self.topic.name, partition.partition))
+
+    def replicas_due(self, partition: PartitionDescription) -> int:
+        """How many replicas should be in sync: those that a reassignment is adding are not counted."""
+        moving = self.reassignment(partition)
+        return len(partition.replicas) - (0 if moving is None else len(set(partition.replicas) & set(moving.adding)))
+
+    def diagnosis(self, partition: PartitionDescription) -> Diagnosis:
+        """What is wrong with a partition."""
+        unclean = self.settings.get(UNCLEAN)
+        around = Surroundings(
+            self.live_brokers, self.min_isr, unclean is not None and unclean.value == "true", self.reassignment(partition)
+        )
+        return diagnose(TopicPartition(self.topic.name, partition.partition), partition, around)
 
 
 async def find_topics(
@@ -60,7 +82,17 @@ async def find_topics(
     live_brokers = frozenset(cluster.brokers)
     topics = (await describe_topics(cluster, chosen, partitions_per_request=partitions_per_response)).raise_first()
     settings = (await describe_configs(cluster, [("topic", name) for name in chosen])).raise_first()
+    moving = await _reassignments(cluster)
     return [
-        TopicView(topic, entries, live_brokers, topic.partitions)
+        TopicView(topic, entries, live_brokers, topic.partitions, moving)
         for topic, entries in zip(topics.values(), settings.values(), strict=True)
     ]
+
+
+async def _reassignments(cluster: Cluster) -> dict[TopicPartition, PartitionReassignment]:
+    """What is being moved. Nothing, if no controller answers: brokers describe topics without one."""
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            return await list_partition_reassignments(cluster)
+    except (KafkaError, TimeoutError):
+        return {}

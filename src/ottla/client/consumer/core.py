@@ -31,6 +31,7 @@ from ottla.errors import (
     RebootstrapRequiredError,
     TimeoutError,
 )
+from ottla.errors.faults import without_frames
 from ottla.ids import TopicPartition, Uuid
 from ottla.records.kernels import Deserializer
 
@@ -118,7 +119,7 @@ class ConsumerCore:
         if self.subscription.mode is Mode.NONE:
             raise IllegalStateError("the consumer reads nothing yet: call subscribe() or assign() first")
         if self._fatal_error is not None:
-            raise self._fatal_error
+            raise without_frames(self._fatal_error)
         self._raise_errors()
         for topic in {each.topic for each in self.subscription.partitions} | self.subscription.topics:
             self._check_topic(topic)

@@ -33,6 +33,7 @@ from ottla.client_core.producer.delivery import RecordMetadata
 from ottla.config.client import producer_settings
 from ottla.env.threads import Lineage
 from ottla.errors import IllegalStateError, KafkaError
+from ottla.errors.faults import without_frames
 from ottla.ids import Uuid
 from ottla.records.kernels import NO_HEADERS, Delivery
 
@@ -198,7 +199,7 @@ class Producer(MeasuredFace, Generic[K, V]):
                     with patience.waiting(core.why_memory_full):
                         await free.wait()
                     if core.fault is not None:
-                        raise core.fault
+                        raise without_frames(core.fault)
         except TimeoutError:
             raise core.buffer_exhausted() from None
         finally:

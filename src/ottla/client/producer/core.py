@@ -39,6 +39,7 @@ from ottla.errors import (
     TimeoutError,
     TransactionAbortedError,
 )
+from ottla.errors.faults import without_frames
 from ottla.errors.texts import counted
 from ottla.ids import Uuid
 
@@ -335,8 +336,7 @@ class ProducerCore:
         """What send() waits for when buffer.memory is used up, for the log. Called in the thread or task that sends."""
         memory = self.accumulator.memory
         used = f"send() waits for room in buffer.memory: {memory.used:,} of {memory.limit:,} bytes are in use"
-        with self.accumulator.lock:
-            oldest = next(iter(self.accumulator.incomplete), None)
+        oldest = self.accumulator.oldest
         if oldest is None:
             return used
         reason = self.sender.outcomes.why_not_stored(oldest)
@@ -354,7 +354,7 @@ class ProducerCore:
 
     def _check_usable(self) -> None:
         if self.fault is not None:
-            raise self.fault
+            raise without_frames(self.fault)
 
     # Transactions
 
@@ -471,7 +471,7 @@ class ProducerCore:
             ) from reason
         pending.is_claimed = True
         if pending.error is not None:
-            raise pending.error.with_traceback(None)
+            raise without_frames(pending.error)
 
     async def _is_done_within(self, pending: Pending, limit_s: float) -> bool:
         if not pending.is_done:

@@ -14,6 +14,7 @@ from ottla.client_core.producer.partitioners import CallablePartitioner, Default
 from ottla.client_core.serializers import refuse_unserialized, resolve_serializer
 from ottla.config.client import load
 from ottla.errors import InvalidTopicError, RecordTooLargeError
+from ottla.errors.faults import without_frames
 from ottla.ids import topic_name_fault
 from ottla.records.kernels import NO_HEADERS, pack_headers, record_size_max
 
@@ -78,7 +79,7 @@ class Intake:
         """Raise if a record cannot be sent at all: its topic's name, its size, a producer that has failed."""
         check_topic_name(topic)
         if self._core.fault is not None:
-            raise self._core.fault
+            raise without_frames(self._core.fault)
         self.check_size(topic, *record[1:])
 
     def knows(self, topic: str, partition: int) -> bool:

@@ -28,6 +28,7 @@ from ottla.client_core.producer.delivery import RecordMetadata
 from ottla.config.client import producer_settings
 from ottla.env.threads import Lineage, LoopThread, Threads
 from ottla.errors import BufferExhaustedError, IllegalStateError, KafkaError, TimeoutError
+from ottla.errors.faults import without_frames
 from ottla.errors.texts import counted
 from ottla.ids import Uuid
 from ottla.records.kernels import NO_HEADERS, Delivery, TopicBatches
@@ -232,7 +233,7 @@ class Producer(MeasuredFace, Generic[K, V]):
                     raise self._core.buffer_exhausted()
                 signal.wait(min(left_s, patience.look(self._core.why_memory_full)))
                 if self._core.fault is not None:
-                    raise self._core.fault
+                    raise without_frames(self._core.fault)
         finally:
             self._core.leave_queue(ticket, began_s)
             self._thread.post(self._core.wake)

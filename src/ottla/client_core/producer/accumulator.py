@@ -349,6 +349,12 @@ class Accumulator:
             batches.open[batch.partition] = None
 
     @property
+    def oldest(self) -> ProducerBatch | None:
+        """The batch that has waited longest. Under the lock: a thread that opens a batch would break the iterator."""
+        with self.lock:
+            return next(iter(self.incomplete), None)
+
+    @property
     def record_count(self) -> int:
         """How many records are not done."""
         with self.lock:

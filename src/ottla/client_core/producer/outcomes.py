@@ -146,8 +146,7 @@ class BatchOutcomes:
     def expire(self, now_ms: int) -> None:
         """Fail batches that are older than delivery.timeout.ms."""
         limit_ms = self._settings.delivery_timeout_ms
-        while self._accumulator.incomplete:
-            batch = next(iter(self._accumulator.incomplete))
+        while (batch := self._accumulator.oldest) is not None:
             if now_ms < batch.created_ms + limit_ms:
                 return
             for each in [part for _, part in batch.parts if not part.is_done] or [batch]:

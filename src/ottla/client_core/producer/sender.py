@@ -99,7 +99,7 @@ class Sender:
         self.connecting.look(now_ms)
         if self.outcomes.gate is not None and self.outcomes.gate.is_spoiled:
             self.outcomes.abort_unsent(TransactionAbortedError())  # a flush must not wait for what is never sent
-        oldest = next(iter(accumulator.incomplete), None)
+        oldest = accumulator.oldest
         expires_ms = NEVER_MS if oldest is None else oldest.created_ms + self._settings.delivery_timeout_ms
         self._wake_by(expires_ms)
         if self._idempotence is not None and not self._prepare(self._idempotence):

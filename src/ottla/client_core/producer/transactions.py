@@ -35,6 +35,7 @@ from ottla.client_core.producer.pending import Pending
 from ottla.client_core.producer.transaction_errors import Verdict, is_fatal_for_producer, verdict_of
 from ottla.errors import IllegalStateError, InvalidProducerEpochError, KafkaError, ProducerFencedError
 from ottla.errors.codes import ErrorCode
+from ottla.errors.faults import without_frames
 
 _FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED})
 
@@ -461,7 +462,7 @@ class TransactionManager:
         """The transaction must be aborted."""
         if self.state not in (State.IN_TRANSACTION, State.COMMITTING):
             return
-        self.error = error
+        self.error = without_frames(error)
         self.state = State.ABORTABLE_ERROR
         self._is_bump_needed = True
         self._finish(error)
@@ -474,7 +475,7 @@ class TransactionManager:
                 "than transaction.timeout.ms: this producer is fenced. Close it"
             )
             error = ProducerFencedError(text)
-        self.error = error
+        self.error = without_frames(error)
         self.state = State.FATAL_ERROR
         for commit in self._offset_commits:
             commit.pending.finish(error)

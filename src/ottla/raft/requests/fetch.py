@@ -176,12 +176,15 @@ def answered(replica: Replica, sent: InFlight, response: FetchResponse, now_ms: 
         return False
     role = role._replace(fetch_deadline_ms=now_ms + replica.settings.fetch_timeout_ms, has_fetched=True)
     replica.set_role(role)
+    replica.lost_leader_epoch = -1
     if told.diverging_epoch is not None and told.diverging_epoch.epoch >= 0:
         return _truncate(replica, Diverging(told.diverging_epoch.epoch, told.diverging_epoch.end_offset))
     if told.snapshot_id is not None and (told.snapshot_id.epoch >= 0 or told.snapshot_id.end_offset >= 0):
         wanted = SnapshotId(told.snapshot_id.end_offset, told.snapshot_id.epoch)
         if min(wanted) < 0:
             return False
+        if wanted.offset <= replica.log.end_offset and wanted.epoch <= replica.log.last_epoch:
+            return False  # this log has all of it, and perhaps records behind it that this replica has acknowledged
         if replica.log.snapshot_size(wanted) is None:
             replica.set_role(role._replace(snapshot=SnapshotFetch(wanted)))
         return True

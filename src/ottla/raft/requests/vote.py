@@ -66,6 +66,10 @@ def handle(replica: Replica, inbound: Inbound, now_ms: int) -> VoteResponse:
     is_granted = replica.role.grants(candidate, is_up_to_date, asked.pre_vote)
     if is_granted and not asked.pre_vote:
         replica.vote_for(candidate, now_ms)
+    elif is_granted and isinstance(role := replica.role, Prospective):
+        is_longer = (last_epoch, asked.last_offset) > (replica.log.last_epoch, replica.log.end_offset)
+        until_ms = now_ms + replica.settings.yield_ms
+        replica.set_role(role.yields_to(candidate.id, replica.local.id, is_longer, until_ms))
     return _answer(replica, inbound, ErrorCode.NONE, is_granted)
 
 

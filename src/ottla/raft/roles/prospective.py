@@ -20,6 +20,10 @@ class Prospective(NamedTuple):
     election_deadline_ms: int = 0
     leader_endpoints: Endpoints | None = None
     """Where the leader is that this replica followed before; it goes back to it if it loses."""
+    fetch_deadline_ms: int = 0
+    """When that leader's fetch timeout ends: later than now if the replica stands early, because the leader's port refuses."""
+    yields_until_ms: int = 0
+    """Until then another replica that asked for pre-votes at the same time goes first."""
 
     @property
     def election(self) -> ElectionState:
@@ -30,6 +34,14 @@ class Prospective(NamedTuple):
 
     def rejected_by(self, voter: ReplicaKey) -> Prospective:
         return self if voter in self.rejecting else self._replace(rejecting=(*self.rejecting, voter))
+
+    def yields_to(self, candidate_id: int, local_id: int, is_log_longer: bool, until_ms: int) -> Prospective:
+        """`candidate_id` asks for pre-votes too: it goes first if its log is longer, or is as long and its id is lower.
+
+        Two that go on together both vote for themselves, and nobody wins until their election timeouts are over.
+        """
+        goes_first = is_log_longer or candidate_id < local_id
+        return self._replace(yields_until_ms=until_ms) if goes_first else self
 
     def would_win(self, voters: VoterSet) -> bool:
         return sum(voters.is_voter(key) for key in self.granting) >= voters.majority

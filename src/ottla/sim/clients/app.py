@@ -20,6 +20,7 @@ from ottla.client_core.producer.delivery import RecordMetadata
 from ottla.errors import KafkaError
 from ottla.errors import TimeoutError as KafkaTimeoutError
 from ottla.errors.codes import ErrorCode, error_name
+from ottla.errors.faults import without_frames
 from ottla.ids import TopicPartition
 from ottla.sim.checkers.checker import Batch, Place, Transaction
 from ottla.sim.clients.app_observer import AppObserver, Ending
@@ -224,7 +225,7 @@ class App(GroupClient):
     ) -> bool:
         assert core.transactions is not None
         if core.transactions.is_fatal or core.fault is not None:
-            raise core.transactions.error or error
+            raise without_frames(core.transactions.error or error)
         self.note("must abort", f"{type(error).__name__} {error_name(error.code)}")
         ending.is_commit = False
         return await self._end(producer, core, observer, ending)

@@ -9,18 +9,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 
-from ottla.testing.arguments import Text, check_kind
+from ottla.testing.arguments import check_kind
 from ottla.testing.cluster import waiting
 from ottla.testing.cluster.cutting import BOTH
 from ottla.testing.cluster.engine import ClusterEngine
 from ottla.testing.cluster.node import ClusterNode, Cut, cut_rule
 from ottla.testing.errors import NotRunning
-from ottla.testing.records import Record
+from ottla.testing.topic_helpers import AsyncTopicHelpers, TopicHelpers
 
 __tracebackhide__ = True  # for pytest: a test that fails shows the line that called us
 
 
-class Cluster:
+class Cluster(TopicHelpers):
     """A Kafka cluster on 127.0.0.1: `nodes` processes, each broker and controller.
 
         with Cluster(nodes=3) as cluster:
@@ -39,7 +39,11 @@ class Cluster:
         data: str | os.PathLike[str] | None = None,
     ) -> None:
         check_kind("nodes", nodes, int, "a number of nodes")
-        engine = self._engine = ClusterEngine(config or {}, nodes, None if data is None else os.fspath(data))
+        engine = ClusterEngine(config or {}, nodes, None if data is None else os.fspath(data))
+        super().__init__(engine)
+        self._engine: ClusterEngine = engine
+        self.aio = AsyncTopicHelpers(engine)
+        """The helpers for topics and records as coroutines."""
         self._nodes = {node_id: ClusterNode(engine, node_id) for node_id in range(1, nodes + 1)}
         weakref.finalize(self, engine.abandon)
 
@@ -182,35 +186,3 @@ class Cluster:
     ) -> None:
         """Create a topic. `config` are topic settings; without `replication_factor`, default.replication.factor applies."""
         self._engine.run(self._engine.create_topic(name, partitions, config, replication_factor))
-
-    def delete_topic(self, name: str) -> None:
-        self._engine.run(self._engine.delete_topic(name))
-
-    def topics(self) -> dict[str, int]:
-        """Name → number of partitions, sorted by name; without internal topics."""
-        return self._engine.run(self._engine.topics())
-
-    def produce(
-        self,
-        topic: str,
-        value: Text,
-        key: Text = None,
-        *,
-        partition: int | None = None,
-        headers: Sequence[tuple[str, bytes | None]] = (),
-        timestamp: int | None = None,
-    ) -> Record:
-        """Append one record; returns it with its partition and offset. The key chooses the partition as in Kafka's clients."""
-        return self._engine.run(self._engine.produce(topic, value, key, partition, headers, timestamp))
-
-    def records(self, topic: str) -> list[Record]:
-        """All records that the topic has now, sorted by partition and offset."""
-        return self._engine.run(self._engine.records(topic))
-
-    def await_records(self, topic: str, count: int = 1, timeout: float = 10.0) -> list[Record]:
-        """All records, as soon as there are at least `count`; the topic need not exist yet. `TimedOut` if they do not come."""
-        return self._engine.run(self._engine.await_records(topic, count, timeout))
-
-    def end_offsets(self, topic: str) -> dict[int, int]:
-        """Partition → log end offset."""
-        return self._engine.run(self._engine.end_offsets(topic))

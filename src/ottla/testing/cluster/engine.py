@@ -1,7 +1,8 @@
 """Starts, stops, kills, pauses and cuts off the nodes of a test's cluster: coroutines on an event loop in their own thread.
 
 Every node is a child process (`child.py`) with its own folder and ports. The ports are reserved for as long as the cluster
-lasts, so that a node that was stopped gets its own again. A guard process (`guard.py`) ends the nodes if this process cannot.
+lasts, so that a node that was stopped gets its own again. A guard process (`env/real/guard.py`) ends the nodes if this process
+cannot.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ottla.env.real import guard
 from ottla.env.real.ports import ReservedPorts
 from ottla.env.real.randomness import RealRandomness
 from ottla.errors import OttlaError
 from ottla.ids import uuid_text
-from ottla.testing.cluster import guard
 from ottla.testing.cluster.cutting import CLIENTS, CutRule, blocked_at
 from ottla.testing.cluster.settings import PORTS_PER_NODE, NodePorts, all_settings, check_config, node_ports
 from ottla.testing.engine import Helpers

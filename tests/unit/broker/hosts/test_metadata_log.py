@@ -1,6 +1,7 @@
 """The metadata log: appended changes are read back, and synced records survive crashes."""
 
 import asyncio
+from functools import partial
 
 import pytest
 from tests.support.nodes.quorum_node import DIRECTORY, FOLDER, QuorumNode, setting
@@ -10,6 +11,7 @@ from ottla.errors import BrokenInvariant, CorruptFile, LogDirectoryFailed
 from ottla.ids import Uuid
 from ottla.log.directories.partition_metadata import write_partition_metadata
 from ottla.log.origin import AppendOrigin
+from ottla.raft.log_view import check_position
 from ottla.raft.snapshots import SnapshotId
 from ottla.records.builder import build_batch
 from ottla.records.kernels import Record
@@ -166,6 +168,26 @@ def test_log_that_ends_before_its_snapshot_starts_again_there() -> None:
         assert log.last_epoch == 3
         append(log, "c", epoch=4)
         assert values(log, 7) == ["c"]
+
+    asyncio.run(run())
+
+
+def test_follower_at_the_new_start_goes_on_while_old_snapshots_are_deleted() -> None:
+    async def run() -> None:
+        node = QuorumNode()
+        log = await opened(node)
+        node.disk.pause = partial(asyncio.sleep, 0)  # other tasks run during every call to the disk
+        append(log, "a", "b", epoch=1)
+        await log.snapshots.write(SnapshotId(2, 1), 0, 0, None, [], 0)
+        log.partition_log.roll()  # a segment below the new start, which is deleted, too
+        append(log, "c", "d", epoch=2)
+        await log.snapshots.write(SnapshotId(4, 2), 0, 0, None, [], 0)
+        log.committed(4)
+        deleting = asyncio.ensure_future(log.delete_before(SnapshotId(4, 2)))
+        while not deleting.done():
+            assert check_position(log, 4, 2) is None
+            await asyncio.sleep(0)
+        assert log.start_offset == 4
 
     asyncio.run(run())
 

@@ -6,7 +6,6 @@ from typing import Any
 from tests.support.nodes.held_partitions import NODE, HeldPartitions
 
 from ottla.broker.partitions.moving import Moves
-from ottla.errors import KafkaError
 from ottla.ids import TopicPartition, Uuid
 from ottla.metadata.controller.apis import decision_of
 from ottla.metadata.controller.state import ControllerSettings, ControllerState
@@ -26,7 +25,7 @@ class StandInController:
     def __init__(self, held: HeldPartitions) -> None:
         self._held = held
         self.writes = 0
-        self.refusal: KafkaError | None = None
+        self.refusal: Exception | None = None
 
     async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
         self.writes += 1

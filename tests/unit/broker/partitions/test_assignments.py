@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from tests.support.nodes.held_partitions import virtual
 from tests.unit.broker.partitions.moving_node import T_0, MovingNode
 
@@ -11,10 +12,13 @@ from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 
 
-def test_refused_report_is_repeated() -> None:
+@pytest.mark.parametrize(
+    "failure", [KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller has answered"), ZeroDivisionError("a bug")]
+)
+def test_refused_report_is_repeated(failure: Exception) -> None:
     async def scene() -> None:
         node = await MovingNode.open()
-        node.controller.refusal = KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller has answered")
+        node.controller.refusal = failure
         await node.held.make_topic("t", 2)
         node.moves.metadata_changed()
         await asyncio.sleep(RETRY_S * 3.5)

@@ -7,6 +7,7 @@ import pytest
 from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, only_answer, virtual, waiting
 
+from ottla.broker.request import Pending, future_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import DIRECTORY_UNASSIGNED, TopicPartition, Uuid
@@ -132,6 +133,26 @@ def test_new_leader_epoch_is_recorded_before_its_first_record() -> None:
     virtual(scenario())
 
 
+def test_leader_of_an_unclean_election_names_what_is_lost(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t")
+        assert held.produced("t", 0, make_batch(b"a", b"b")).error_code == 0
+        await held.change("t", 0, leader=2)
+        await held.change("t", 0, leader=1)
+        assert "unclean" not in caplog.text
+        await held.change("t", 0, leader=2)
+        await held.change("t", 0, leader=1, leader_recovery_state=1)
+        lines = [record.message for record in caplog.records if "unclean election" in record.message]
+        assert len(lines) == 1
+        assert lines[0].startswith("t-0: elected as leader of epoch ")
+        assert "This log ends at offset 2: what was acknowledged from there on is lost" in lines[0]
+        await held.change("t", 0, isr=[1])
+        assert caplog.text.count("unclean election") == 1
+
+    virtual(scenario())
+
+
 def test_adding_partitions_keeps_the_existing_ones() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
@@ -182,9 +203,12 @@ def test_a_replica_that_moved_away_is_deleted_here() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         await held.make_topic("t", replicas=(1, 2))
+        parked = held.produce("t", 0, make_batch(b"a"), timeout_ms=60_000)
+        assert isinstance(parked, Pending), "it waits for node 2"
         await held.change("t", 0, replicas=[2], isr=[2], leader=2, directories=[DIRECTORY_UNASSIGNED])
         assert folders(held) == ["t-0-delete"]
         assert code_for(held, "t") == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert only_answer(await future_of(parked)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     virtual(scenario())
 

@@ -213,6 +213,26 @@ def test_a_throttle_is_kept() -> None:
     scene(play)
 
 
+def test_a_throttle_is_for_all_moves_together() -> None:
+    async def play(node: MovingNode) -> None:
+        await node.held.make_topic("u")
+        for number in range(100):
+            node.held.produced("u", 0, batch(number))
+        other = TopicPartition("u", 0)
+        node.throttle(SLOW)
+        loop = asyncio.get_running_loop()
+        started_s = loop.time()
+        await node.moves.request(T_0, "/b")
+        await node.moves.request(other, "/c")
+        assert len(node.moves) == 2
+        await until(lambda: not len(node.moves))
+        size_bytes = node.held.partition("t").log.size_bytes + node.held.partition("u").log.size_bytes
+        assert (node.place(), node.place(other)) == ("/b", "/c")
+        assert loop.time() - started_s > 0.8 * size_bytes / SLOW
+
+    scene(play, ("/a", "/b", "/c"))
+
+
 def test_a_target_that_fails_leaves_the_partition_where_it_was() -> None:
     async def play(node: MovingNode) -> None:
         node.throttle(SLOW)

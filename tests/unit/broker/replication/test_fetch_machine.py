@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.broker.replication.fetch_machine import Append, FetchMachine, Limits, Place, Reset, Truncate
+from ottla.broker.replication.fetch_machine import Append, FetchMachine, Limits, Place, Reset, Throttle, Truncate
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
 from ottla.wire.messages.fetch import (
@@ -71,6 +71,71 @@ def test_later_requests_name_only_what_changed() -> None:
     assert {index: each.fetch_offset for index, each in asked(request).items()} == {0: 6}
     assert machine.answered(reply(), 0.0, 1.0) == []
     assert asked(next_request(machine)) == {}, "an idle session's request names nothing"
+
+
+def test_lag_is_what_the_log_lacks_of_the_leaders_high_watermark() -> None:
+    machine = machine_of(0, 1)
+    assert machine.lag_max == 0, "nothing is known yet"
+    next_request(machine)
+    actions = machine.answered(
+        reply(PartitionData(partition_index=0, high_watermark=9), PartitionData(partition_index=1, high_watermark=5)), 0.0, 1.0
+    )
+    assert machine.lag_max == 4
+    machine.done(actions[0].key, 3, Place(8, 3, 0))
+    assert machine.lag_max == 1
+    machine.unfollow((TOPIC, 0))
+    assert machine.lag_max == 0
+
+
+def throttle(allowance_bytes: int, until_s: float = 1.0) -> Throttle:
+    """Partition 2 is not throttled."""
+    return Throttle(allowance_bytes, 30, lambda each: each.partition != 2, until_s)
+
+
+def sizes(request: FetchRequest | None) -> dict[int, int]:
+    return {index: each.partition_max_bytes for index, each in asked(request).items()}
+
+
+def test_throttled_partitions_are_fetched_in_portions_until_they_are_in_sync() -> None:
+    machine = machine_of(0, 1, 2)
+    machine.throttle(throttle(60), 0.0)
+    assert sizes(next_request(machine)) == {0: 30, 1: 30, 2: 100}
+    caught_up = PartitionData(partition_index=0, high_watermark=5)
+    behind = PartitionData(partition_index=1, high_watermark=9)
+    for action in machine.answered(reply(caught_up, behind), 0.0, 1.0):
+        machine.done(action.key, 3, Place(5, 2, 0))
+    machine.throttle(throttle(60), 0.0)
+    assert sizes(next_request(machine)) == {0: 100}
+    machine.end_throttle()
+    assert sizes(next_request(machine)) == {1: 100}
+
+
+def test_allowance_for_fewer_throttled_partitions_is_used_in_turns() -> None:
+    machine, turns = machine_of(0, 1, 2, 3), []
+    for now_s in range(6):
+        machine.throttle(throttle(31, now_s + 1), float(now_s))
+        next_request(machine, now_s)
+        turns.append(sorted(machine.fetched & {(TOPIC, 0), (TOPIC, 1), (TOPIC, 3)}))
+        machine.answered(reply(), 0.0, 1.0)
+    assert [len(each) for each in turns] == [2] * 6
+    assert sorted(key for each in turns[:3] for key in each) == sorted(2 * [(TOPIC, 0), (TOPIC, 1), (TOPIC, 3)])
+
+
+def test_without_an_allowance_throttled_partitions_wait_and_those_in_sync_do_not() -> None:
+    machine = machine_of(0, 1, 2)
+    next_request(machine)
+    behind, in_sync = PartitionData(partition_index=0, high_watermark=9), PartitionData(partition_index=1, high_watermark=5)
+    for action in machine.answered(reply(behind, in_sync), 0.0, 1.0):
+        machine.done(action.key, 3, Place(5, 2, 0))
+    machine.throttle(throttle(0), 0.0)
+    request = next_request(machine)
+    assert (asked(request), forgotten(request), machine.next_due_s) == ({}, [0], 1.0)
+    machine.answered(reply(), 0.0, 1.0)
+    machine.throttle(throttle(0, 2.0), 1.0)
+    assert (asked(next_request(machine, 1.0)), machine.next_due_s) == ({}, 2.0), "still without one"
+    machine.answered(reply(), 0.0, 1.0)
+    machine.throttle(throttle(1, 3.0), 2.0)
+    assert sizes(next_request(machine, 2.0)) == {0: 30}
 
 
 def test_partition_with_an_action_under_way_is_in_no_request() -> None:

@@ -4,9 +4,12 @@ import asyncio
 from dataclasses import replace
 from random import Random
 
-from tests.support.nodes.held_partitions import virtual
-from tests.support.nodes.replicas import Replicas, values
+import pytest
+from tests.support.logs.batches import make_batch
+from tests.support.nodes.held_partitions import only_answer, virtual
+from tests.support.nodes.replicas import TOPIC, Replicas, log_of, values
 
+from ottla.broker.request import Pending, future_of
 from ottla.errors.codes import ErrorCode
 from ottla.log.read import Isolation
 
@@ -50,6 +53,37 @@ def test_follower_whose_log_ends_before_its_leaders_begins_starts_again_there() 
             await world.settle()
             log = late.partition.log
             assert (log.log_start_offset, log.log_end_offset) == (8, 9)
+
+    virtual(scenario())
+
+
+def test_new_follower_begins_before_a_log_start_within_a_batch() -> None:
+    """The leader's log starts at offset 5, in a batch from 3 to 8: the follower takes the batch whole, and starts at 5 too."""
+
+    async def scenario() -> None:
+        async with Replicas.open(Random(12), configs={"flush.messages": 1}) as world:
+            await world.produce(b"a")
+            await world.settle()
+            late = world.nodes[3]
+            await late.stop()
+            world.fence(late)
+            for value in (b"b", b"c"):
+                await world.produce(value)
+            leader = world.nodes[1]
+            batch = make_batch(*(b"%d" % number for number in range(6)))
+            handled = leader.held.produce(TOPIC, 0, batch, timeout_ms=1000)
+            assert isinstance(handled, Pending)
+            assert only_answer(await future_of(handled)).error_code == ErrorCode.NONE
+            await world.settle()
+            for node in (1, 2):
+                world.nodes[node].partition.log.delete_records(5)
+            await late.restart()
+            await world.settle()
+            log = late.partition.log
+            assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (5, 9, 9)
+            assert log.segments.first.base_offset == 3
+            assert log_of(late.partition) == log_of(leader.partition)
+            assert await world.produce(b"after") == ErrorCode.NONE
 
     virtual(scenario())
 
@@ -102,5 +136,59 @@ def test_follower_that_appended_a_part_goes_on_behind_it() -> None:
             log.config = config
             await world.settle()
             assert values(late.partition, Isolation.LOG_END) == sent
+
+    virtual(scenario())
+
+
+VALUE = b"v" * 10_000
+RATE = 200_000
+
+
+@pytest.mark.parametrize("side", ["leader", "follower"])
+def test_throttled_replica_that_is_out_of_sync_gets_the_rate_and_one_in_sync_does_not_wait(side: str) -> None:
+    async def scenario() -> None:
+        now_s = asyncio.get_running_loop().time
+        async with Replicas.open(Random(12), configs={f"{side}.replication.throttled.replicas": "*"}) as world:
+            late = world.nodes[3]
+            late.is_cut_off = True
+            world.change(isr=[1, 2])
+            for _ in range(200):
+                assert await world.produce(VALUE, timeout_ms=30_000) == ErrorCode.NONE
+            world.configure_brokers(**{f"{side}_replication_throttled_rate": RATE})
+            await asyncio.sleep(15)  # traffic to replicas in sync counts, too: it is forgotten after eleven seconds
+            late.is_cut_off = False
+            log = late.partition.log
+            while log.log_end_offset == 0:
+                await asyncio.sleep(0.01)
+            began_s = now_s()
+            slowest_s = 0.0
+            while log.log_end_offset < 150:
+                before_s = now_s()
+                assert await world.produce(b"small") == ErrorCode.NONE
+                slowest_s = max(slowest_s, now_s() - before_s)
+                await asyncio.sleep(0.1)
+            rate = log.size_bytes / (now_s() - began_s)
+            assert 0.8 * RATE < rate < 1.2 * RATE
+            assert slowest_s < 0.5, "acks=all waits for replicas in sync, which are not throttled"
+            assert world.state.isr == (1, 2)
+            world.configure_brokers(**{f"{side}_replication_throttled_rate": 1 << 62})
+            await world.settle()
+            world.check()
+
+    virtual(scenario())
+
+
+def test_replica_that_no_setting_lists_is_not_throttled() -> None:
+    async def scenario() -> None:
+        setting = {"leader.replication.throttled.replicas": "0:2", "follower.replication.throttled.replicas": "1:3,0:2"}
+        async with Replicas.open(Random(13), configs=setting) as world:
+            late = world.nodes[3]
+            late.is_cut_off = True
+            world.change(isr=[1, 2])
+            world.configure_brokers(leader_replication_throttled_rate=1, follower_replication_throttled_rate=1)
+            for _ in range(100):
+                assert await world.produce(VALUE, timeout_ms=30_000) == ErrorCode.NONE
+            late.is_cut_off = False
+            await world.settle()
 
     virtual(scenario())

@@ -4,10 +4,12 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, virtual
 
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.replication.isr_changes import IsrChanges
+from ottla.broker.replication.replication import IsrCounters
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.base import Message
@@ -31,7 +33,7 @@ class Door:
         assert isinstance(request, AlterPartitionRequest)
         self.asked.append(request)
         answer = await self.answers.get()
-        if isinstance(answer, KafkaError):
+        if isinstance(answer, Exception):
             raise answer
         topics = []
         for topic in request.topics:
@@ -62,7 +64,7 @@ async def partition_out_of_sync() -> tuple[Door, IsrChanges, Partition, HeldPart
     await held.make_topic("t", replicas=(1, 2))
     await held.change("t", 0, isr=[1])
     door = Door()
-    changes = IsrChanges(1, door, lambda: 5)
+    changes = IsrChanges(1, door, lambda: 5, IsrCounters())
     held.partitions.on_isr_change = changes.ask
     partition = held.partition("t")
     partition.follower_fetches(2, 0, 0, 7)
@@ -131,7 +133,9 @@ def test_change_that_came_too_late_stays_pending_until_the_metadata_says_more(co
 
 
 @pytest.mark.parametrize(
-    "answer", [ErrorCode.NOT_CONTROLLER, KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller")], ids=["code", "raised"]
+    "answer",
+    [ErrorCode.NOT_CONTROLLER, KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller"), ZeroDivisionError("a bug")],
+    ids=["code", "raised", "bug"],
 )
 def test_uncertain_answer_is_asked_for_again(answer: Any) -> None:
     async def scenario() -> None:
@@ -155,6 +159,30 @@ def test_answer_after_newer_metadata_changes_nothing() -> None:
         door.answers.put_nowait(MADE)
         await asyncio.sleep(0.01)
         assert (partition.isr, partition.partition_epoch) == ((1,), 3)
+        await changes.stop()
+
+    virtual(scenario())
+
+
+@pytest.mark.parametrize(
+    ("answer", "counted"),
+    [(MADE, (1, 0, 0)), (SAME, (0, 0, 0)), (ErrorCode.INELIGIBLE_REPLICA, (0, 0, 1))],
+    ids=["made", "so already", "refused"],
+)
+def test_changes_are_counted(answer: int, counted: tuple[int, int, int]) -> None:
+    async def scenario() -> None:
+        door, changes, partition, _ = await partition_out_of_sync()
+        door.answers.put_nowait(answer)
+        await asyncio.sleep(0.01)
+        counters = changes.counters
+        assert (counters.expands, counters.shrinks, counters.failures) == counted
+        if answer == MADE:
+            partition.append(make_batch(b"x"), 1)
+            await asyncio.sleep(3600)
+            partition.drop_lagging()
+            door.answers.put_nowait(MADE)
+            await asyncio.sleep(0.01)
+            assert (counters.expands, counters.shrinks, partition.isr) == (1, 1, (1,))
         await changes.stop()
 
     virtual(scenario())

@@ -9,6 +9,7 @@ from tests.support.nodes.held_partitions import virtual
 from tests.support.nodes.replicas import LAG_MS, Replicas, values
 
 from ottla.broker.partitions.in_sync import InSyncReplicas, RemoteReplica
+from ottla.broker.partitions.partition import Partition
 from ottla.broker.replication.fetcher import ReplicaFetcher
 from ottla.errors.codes import ErrorCode
 from ottla.log.read import Isolation
@@ -63,6 +64,28 @@ def test_isr_shrinks_without_a_replica_that_hangs_and_grows_back() -> None:
             world.check()
 
     virtual(scenario())
+
+
+def test_replicas_that_lag_are_looked_for_after_an_unexpected_failure(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    honest, calls = Partition.drop_lagging, list[str]()
+
+    def fails_once(self: Partition) -> None:
+        calls.append("called")
+        if len(calls) == 1:
+            raise ZeroDivisionError("a bug")
+        honest(self)
+
+    async def scenario() -> None:
+        monkeypatch.setattr(Partition, "drop_lagging", fails_once)
+        async with Replicas.open(Random(3)) as world:
+            world.nodes[3].is_cut_off = True
+            assert await world.produce(b"a", timeout_ms=30_000) == ErrorCode.NONE
+            assert sorted(world.state.isr) == [1, 2]
+
+    virtual(scenario())
+    assert "looking for replicas that lag failed unexpectedly" in caplog.text
 
 
 def test_too_few_in_sync_are_refused_with_the_log_unchanged() -> None:

@@ -32,6 +32,12 @@ from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from ottla.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponseTopic
 
 
@@ -87,7 +93,12 @@ def test_pages_of_a_topic_are_joined(ottla: RunOttla, described: FakeNode) -> No
         "isr": [],
         "elr": [2],
         "lastKnownElr": [1],
+        "adding": [],
+        "removing": [],
         "state": "offline",
+        "why": "only broker 2 holds every acknowledged record, and it is down; broker 1 is up, but was out of sync",
+        "remedy": "start broker 2: it leads, and nothing is lost. If that is impossible: `ottla elect-leaders orders:1 "
+        "--unclean` lets broker 1 lead, and loses what was acknowledged while it was out of sync",
     }
 
 
@@ -109,6 +120,41 @@ def test_check_sets_the_exit_code_by_what_is_shown(ottla: RunOttla, described: F
     assert ottla("topics", "describe", "orders").rc == 0
     assert ottla("topics", "describe", "orders", "--check").rc == 1
     assert ottla("topics", "describe", "--at-min-isr-partitions", "--check").rc == 0  # partition 0 has all of its replicas
+
+
+def test_check_says_what_is_wrong(ottla: RunOttla, described: FakeNode) -> None:
+    said = ottla("topics", "describe", "orders", "--check")
+    assert said.lines == [HEAD, FIRST, SECOND]
+    assert said.err.startswith("ottla: orders-1 is offline: only broker 2 holds every acknowledged record, and it is down; ")
+    assert ". To do: start broker 2: it leads, and nothing is lost. " in said.err
+    assert ottla("topics", "describe", "orders").err == ""
+    shown = ottla("topics", "describe", "orders", columns=100).out
+    assert "What is wrong" in shown
+    assert "ottla elect-leaders orders:1 --unclean" in " ".join(shown.split())
+
+
+def test_same_trouble_is_told_once(ottla: RunOttla, node: FakeNode) -> None:
+    node.handlers[DescribeConfigsRequest] = configs
+    node.handlers[MetadataRequest] = metadata_of(describe("orders", partitions=3, leader=-1))
+    said = ottla("topics", "describe", "--check")
+    (line,) = said.err.splitlines()
+    assert line.startswith("ottla: orders-0, orders-1 and orders-2 are offline: ")
+
+
+def test_reassignments_are_shown_as_kafka_does(ottla: RunOttla, node: FakeNode) -> None:
+    node.handlers[DescribeConfigsRequest] = configs
+    topic = describe("orders", partitions=1)
+    topic.partitions[0].replica_nodes = [2, 1]
+    node.handlers[MetadataRequest] = metadata_of(topic)
+    moving = OngoingPartitionReassignment(replicas=[2, 1], adding_replicas=[2], removing_replicas=[1])
+    answer = ListPartitionReassignmentsResponse(topics=[OngoingTopicReassignment(name="orders", partitions=[moving])])
+    node.handlers[ListPartitionReassignmentsRequest] = lambda request, version: answer
+    head, line = ottla("topics", "describe", "orders").lines
+    assert "ReplicationFactor: 1" in head
+    assert "\tIsr: 1\tAdding Replicas: 2\tRemoving Replicas: 1\tElr: " in line
+    assert ottla("topics", "describe", "--under-replicated-partitions").lines == []
+    (shown,) = json.loads(ottla("topics", "describe", "--json").out)
+    assert (shown["partitions"][0]["adding"], shown["partitions"][0]["removing"]) == ([2], [1])
 
 
 def test_states_are_in_the_table(ottla: RunOttla, described: FakeNode) -> None:

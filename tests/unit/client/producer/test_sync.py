@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from typing import Any
 
 import pytest
@@ -427,6 +428,24 @@ def test_fenced_producer_says_so_at_every_call(broker: Broker) -> None:
         for call in (old.begin_transaction, old.commit_transaction, old.abort_transaction, lambda: old.send("t", b"late")):
             with pytest.raises(ProducerFencedError, match="Now close this producer"):
                 call()
+
+
+def test_fenced_producer_that_is_dropped_is_freed(broker: Broker) -> None:
+    def use() -> weakref.ref[Producer[Any, Any]]:
+        old = Producer(broker.bootstrap_servers, transactional_id="dropped")
+        old.init_transactions()
+        old.begin_transaction()
+        old.send("t", b"old").result(HANG_S)
+        with Producer(broker.bootstrap_servers, transactional_id="dropped") as new:
+            new.init_transactions()
+        for call in (old.commit_transaction, old.begin_transaction):
+            with pytest.raises(ProducerFencedError):
+                call()
+        return weakref.ref(old)
+
+    dropped = use()
+    gc.collect()
+    assert dropped() is None
 
 
 def test_transactions_commit_and_abort(broker: Broker) -> None:

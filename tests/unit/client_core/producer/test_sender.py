@@ -285,6 +285,34 @@ def test_a_batch_opened_while_the_sender_looks_is_not_forgotten() -> None:
     assert world.accumulator.must_wake(world.now_ms) or world.sender.next_deadline_ms() == world.now_ms + 5
 
 
+def test_oldest_batch_is_looked_up_under_the_lock() -> None:
+    """Another thread may open a batch between `iter` and `next`, and a dict that grows breaks its iterator."""
+
+    class Held:
+        is_held = is_watched = False
+
+        def __enter__(self) -> None:
+            self.is_held = True
+
+        def __exit__(self, *_: object) -> None:
+            self.is_held = False
+
+    class Incomplete(dict[Any, None]):
+        def __iter__(self) -> Any:
+            assert lock.is_held or not lock.is_watched
+            return super().__iter__()
+
+    lock = Held()
+    world = World()
+    world.accumulator.lock = lock
+    world.accumulator.incomplete = Incomplete()
+    world.send(0)
+    lock.is_watched = True
+    world.sender.step(world.now_ms)
+    world.sender.step(world.now_ms + world.settings.delivery_timeout_ms)
+    assert not world.accumulator.incomplete
+
+
 def test_a_node_that_throttles_gets_nothing_until_its_time_is_over() -> None:
     world = World(linger_ms=0)
     world.cluster.partitions[1].leader, world.cluster.partitions[1].epoch = NODES[1], 1

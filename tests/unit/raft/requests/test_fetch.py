@@ -25,6 +25,7 @@ from ottla.wire.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
+from ottla.wire.messages.fetch import SnapshotId as WireSnapshotId
 
 
 def request(
@@ -193,6 +194,15 @@ def test_truncating_below_the_high_watermark_breaks_an_invariant() -> None:
     replica.high_watermark = 2
     with pytest.raises(BrokenInvariant, match="committed records would be lost"):
         replica.received(3, correlation, response(diverging_epoch=EpochEndOffset(epoch=1, end_offset=1)), 100)
+
+
+@pytest.mark.parametrize(("wanted", "is_loaded"), [((2, 1), False), ((3, 2), False), ((4, 1), True), ((3, 3), True)])
+def test_snapshot_that_the_log_covers_is_not_loaded(wanted: tuple[int, int], is_loaded: bool) -> None:
+    replica, correlation = following((1, 1, 2))
+    snapshot_id = WireSnapshotId(end_offset=wanted[0], epoch=wanted[1])
+    replica.received(3, correlation, response(snapshot_id=snapshot_id), 100)
+    assert isinstance(replica.role, Follower)
+    assert (replica.role.snapshot is not None) is is_loaded
 
 
 def test_build_names_this_replica() -> None:

@@ -29,8 +29,14 @@ class PartitionView(NamedTuple):
     offline_replicas: list[int]
 
 
-def alive_broker_id(image: MetadataImage) -> int:
-    """The broker that is reported to clients as the controller: one that takes requests for it; -1 if there is none."""
+def alive_broker_id(image: MetadataImage, own_id: int) -> int:
+    """The broker that is reported to clients as the controller: one that takes requests for it; -1 if there is none.
+
+    The one that answers, `own_id`, if it is not fenced: a client reaches it. Another may be dead, and not fenced yet.
+    """
+    own = image.cluster.brokers.get(own_id)
+    if own is not None and not own.fenced:
+        return own_id
     return next((broker.id for broker in image.cluster.brokers.values() if not broker.fenced), -1)
 
 

@@ -31,7 +31,7 @@ def handle(context: RequestContext, request: DescribeClusterRequest) -> Describe
     nodes: list[BrokerRegistration] | list[ControllerRegistration]
     if expected == BROKERS:
         nodes = [node for node in image.cluster.brokers.values() if request.include_fenced_brokers or not node.fenced]
-        response.controller_id = alive_broker_id(image)
+        response.controller_id = alive_broker_id(image, services.node_id)
     else:
         nodes = list(image.cluster.controllers.values())
         response.controller_id = services.quorum.facts().leader_id

@@ -30,7 +30,7 @@ _DIRECTORIES_AND_NODES_SINCE = 2
 
 _TRY_MS = 2000
 """How long one attempt to reach the leader takes; the next one asks which node leads by then."""
-_ATTEMPTS_MAX = 15
+_ATTEMPTS_MAX = 12
 
 
 def handle(context: RequestContext, request: DescribeQuorumRequest) -> Handled:

@@ -76,7 +76,8 @@ async def _create_and_answer(context: RequestContext, request: MetadataRequest, 
 def _answer(context: RequestContext, request: MetadataRequest, failed: dict[str, int]) -> Steps[Handled]:
     """The response, in steps of one topic; `failed` has the error codes of topics that could not be created."""
     image, listener = context.services.metadata.image, context.connection.listener
-    response = MetadataResponse(cluster_id=context.services.cluster_id, controller_id=alive_broker_id(image))
+    controller_id = alive_broker_id(image, context.services.node_id)
+    response = MetadataResponse(cluster_id=context.services.cluster_id, controller_id=controller_id)
     for broker in image.cluster.brokers.values():
         endpoint = alive_endpoint(image, broker.id, listener)
         if endpoint is not None:

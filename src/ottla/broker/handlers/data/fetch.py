@@ -7,6 +7,8 @@ from the first partition that has any, however large. The fetch session decides 
 Partitions that do not exist get an error, but do not end the wait for the others. An error in reading a partition that exists,
 or a log that diverges from the reader's, is answered at once.
 
+A follower that is not in sync gets nothing of throttled partitions while their quota is used up (`replication/quota.py`).
+
 A follower reads up to the log's end. Its fetch is its acknowledgement: it has everything below the offset it asks for, in every
 partition of its session, if its log does not diverge. Each request counts once (`Partition.follower_fetches`), however often
 it is tried.
@@ -30,6 +32,7 @@ from ottla.broker.lane import SMALL_CALL_BYTES, in_slices
 from ottla.broker.partitions.in_sync import NO_BROKER_EPOCH
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.purgatory.delayed_fetch import DelayedFetch
+from ottla.broker.replication.quota import portion_bytes
 from ottla.broker.request import Handled, Pending, PendingTask, RequestContext
 from ottla.env import FileRange, OffLoop, Steps
 from ottla.errors import KafkaError
@@ -141,6 +144,7 @@ class Fetch:
         "_plan",
         "_rack",
         "_replica_id",
+        "_throttled_bytes",
         "_total_bytes",
         "_version",
         "missing_bytes",
@@ -169,6 +173,8 @@ class Fetch:
             self._isolation = _LOG_END
         self._cold: list[tuple[Partition, str, FetchedPartition, PartitionData]] = []
         self._left_bytes, self._total_bytes, self._has_failed = self._max_bytes, 0, False
+        self._throttled_bytes = 0
+        """The bytes of throttled partitions in the response."""
         self.missing_bytes = 0
 
     @property
@@ -228,6 +234,7 @@ class Fetch:
     def _begin(self) -> None:
         self._cold = []
         self._left_bytes, self._total_bytes, self._has_failed = self._max_bytes, 0, False
+        self._throttled_bytes = 0
 
     def _read_each(self, all_wanted: Iterable[FetchedPartition], answers: Answers, unknown: Answers) -> None:
         """Read partitions; what they answer goes to `answers`, for those that are not here to `unknown`."""
@@ -298,6 +305,9 @@ class Fetch:
 
     def _finish(self, answers: Answers) -> Message | Pending:
         response = self._plan.finish(answers)
+        if self._throttled_bytes:
+            services = self._context.services
+            services.replication.leader_quota.record(self._throttled_bytes, services.lane.now_s())
         if self._version >= HINTS_SINCE:
             for wanted, data in answers:
                 if data.error_code in _LEADER_MOVED:
@@ -374,13 +384,36 @@ class Fetch:
                     data = self._nothing(wanted.index, partition.log)
                     data.preferred_read_replica = nearest
                     return data
-            info = partition.read(wanted.fetch_offset, min(wanted.max_bytes, left_bytes), self._isolation, is_first)
+            max_bytes = min(wanted.max_bytes, left_bytes)
+            is_throttled = self._replica_id >= 0 and self._is_throttled(partition)
+            if is_throttled and (max_bytes := min(max_bytes, self._portion(partition))) <= 0:
+                return self._nothing(wanted.index, partition.log)
+            info = partition.read(wanted.fetch_offset, max_bytes, self._isolation, is_first)
         except KafkaError as error:
             return self._failed(wanted, error)
         data = self._found(wanted.index, info)
+        if is_throttled:
+            self._throttled_bytes += len(data.records or b"")
         if self._context.services.partitions.cold_reads.is_cold(partition.log, info):
             self._cold.append((partition, partition.log.folder, wanted, data))
         return data
+
+    def _is_throttled(self, partition: Partition) -> bool:
+        """Whether leader.replication.throttled.replicas of its topic lists the partition."""
+        setting = partition.log.config.leader_replication_throttled_replicas
+        if not setting:
+            return False
+        services = self._context.services
+        return services.replication.leader_quota.lists(partition.topic, partition.index, services.node_id, setting)
+
+    def _portion(self, partition: Partition) -> int:
+        """How many bytes of a throttled partition may be sent now; any number if the follower is in sync."""
+        if self._replica_id in partition.isr:
+            return self._max_bytes
+        services = self._context.services
+        rate = services.settings.current.leader_replication_throttled_rate
+        allowance_bytes = services.replication.leader_quota.allowance(rate, services.lane.now_s())
+        return portion_bytes(rate) if allowance_bytes > self._throttled_bytes else 0
 
     def _count(self, partition: Partition, wanted: FetchedPartition) -> KafkaError | None:
         """Count a follower's fetch as its acknowledgement of everything below; why it does not count, if it does not."""

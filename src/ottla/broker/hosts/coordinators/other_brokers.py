@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ottla.broker.background import watched
 from ottla.broker.hosts.coordinators.verification import ASKED_AGAIN_MAX, Begun
 from ottla.coordinator.contract import Producer
 from ottla.errors import KafkaError
@@ -150,7 +151,7 @@ class OtherBrokers:
         return link
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        task = watched("a request about transactions to another broker", work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.peers.topics import await_true
 from tests.support.servers.kafka_server import HANG_S
 
-from ottla.testing.cluster import guard
+from ottla.env.real import guard
 
 SLEEP = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
 
@@ -32,6 +32,28 @@ def test_what_is_left_is_killed_and_the_folder_removed(tmp_path: Path) -> None:
         assert watching.returncode == 0
     finally:
         for each in (paused, dropped):
+            each.kill()
+            each.wait()
+
+
+def test_paused_processes_are_continued_and_may_end_by_themselves(tmp_path: Path) -> None:
+    """As the nodes of `ottla up --nodes` do when their stdin ends; one that does not is killed."""
+    waiting = [sys.executable, "-I", "-S", "-c", "import sys; sys.stdin.read(); sys.exit(7)"]
+    clean, stubborn = subprocess.Popen(waiting, stdin=subprocess.PIPE), subprocess.Popen(SLEEP)
+    try:
+        for each in (clean, stubborn):
+            each.send_signal(signal.SIGSTOP)
+        assert clean.stdin is not None
+        clean.stdin.close()
+        watching = start_guard()
+        assert watching.stdin is not None
+        watching.stdin.write(f"grace 3\nadd {clean.pid}\nadd {stubborn.pid}\n")
+        watching.stdin.close()
+        assert clean.wait(HANG_S) == 7
+        assert stubborn.wait(HANG_S) == -signal.SIGKILL
+        assert watching.wait(HANG_S) == 0
+    finally:
+        for each in (clean, stubborn):
             each.kill()
             each.wait()
 

@@ -1,0 +1,1 @@
+"""`make demo-cluster`: three nodes, a killed leader, nothing lost."""

@@ -1,0 +1,26 @@
+"""Runs the demo of a cluster. `--quick`: with less load, for tests."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from ottla.cli.demo.cluster.story import Story
+from ottla.errors import OttlaError
+
+QUICK = "--quick"
+
+
+def main() -> None:
+    try:
+        with tempfile.TemporaryDirectory(prefix="ottla-demo-") as folder:
+            Story(Path(folder), records=200 if QUICK in sys.argv[1:] else 1_500).run()
+    except OttlaError as error:
+        sys.exit(f"demo: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The `reassign` verb: one file per action, and the parts they share."""

@@ -1,0 +1,68 @@
+"""`ottla reassign verify`: how far a plan is. When nothing moves any more, the throttles are removed, as Kafka's tool does."""
+
+from __future__ import annotations
+
+import click
+
+from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
+from ottla.cli.common.output import say
+from ottla.cli.common.running import with_cluster
+from ottla.cli.common.settings import ClientSettings
+from ottla.cli.reassign.asking import Status, live_nodes, status_of
+from ottla.cli.reassign.options import plan_argument, plan_path, preserve_option
+from ottla.cli.reassign.plan import Plan, read_plan
+from ottla.cli.reassign.showing import joined, show_status
+from ottla.cli.reassign.throttles import clear_throttles
+from ottla.client.cluster import Cluster
+
+EXAMPLES = """\b
+Examples:
+  ottla reassign verify plan.json
+  until ottla reassign verify plan.json; do sleep 10; done
+"""
+
+
+@click.command("verify", epilog=EXAMPLES)
+@plan_argument
+@preserve_option
+@json_option
+@plain_option
+@wide_option
+@cluster_options()
+def verify(
+    settings: ClientSettings, file: str | None, kafkas_file: str | None, preserve_throttles: bool, as_json: bool, plain: bool
+) -> int:
+    """Show how far a plan is.
+
+    When no partition of the cluster moves any more, the throttles that `execute` has set are removed, of all brokers and of the
+    plan's topics. The exit code is 0 if every partition is where the plan wants it, else 1.
+    """
+    plan = read_plan(plan_path(file, kafkas_file, "verify"))
+    status = with_cluster(settings, lambda cluster: status_of(cluster, plan))
+    show_status(status, as_json, plain)
+    if not status.is_moving and not preserve_throttles:
+        cleared = with_cluster(settings, lambda cluster: remove_throttles(cluster, plan))
+        if not as_json:
+            for line in cleared:
+                say(line)
+    return 0 if status.is_done else 1
+
+
+async def remove_throttles(cluster: Cluster, plan: Plan) -> list[str]:
+    """Remove the throttles of all brokers and of a plan's topics. Returns Kafka's lines about it."""
+    live = frozenset(await live_nodes(cluster))
+    brokers = {broker for replicas in plan.assignment.values() for broker in replicas} | live
+    topics = sorted({each.topic for each in plan.assignment})
+    await clear_throttles(cluster, brokers, topics, live)
+    return [
+        f"Clearing broker-level throttles on broker{'' if len(brokers) == 1 else 's'} {joined(sorted(brokers))}",
+        f"Clearing topic-level throttles on topic{'' if len(topics) == 1 else 's'} {','.join(topics)}",
+    ]
+
+
+async def finish(cluster: Cluster, plan: Plan) -> Status:
+    """The status of a plan; with its throttles removed if nothing moves."""
+    status = await status_of(cluster, plan)
+    if not status.is_moving:
+        await remove_throttles(cluster, plan)
+    return status

@@ -1,0 +1,158 @@
+"""`execute --wait`: shows how far a plan is until it is done: a bar on a terminal, a line now and then elsewhere.
+
+Progress is counted in partitions and in bytes: what the added replicas hold, of what their leaders hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ottla.cli.common.output import fit, say, warn
+from ottla.cli.common.running import with_cluster
+from ottla.cli.common.settings import ClientSettings
+from ottla.cli.common.waiting import shown_duration
+from ottla.cli.reassign.asking import MOVING, Status
+from ottla.cli.reassign.plan import Plan
+from ottla.cli.reassign.showing import partition_line
+from ottla.cli.reassign.verify import finish
+from ottla.client.admin.log_dirs import describe_log_dirs
+from ottla.client.cluster import Cluster, is_worth_retrying
+from ottla.errors import KafkaError, UnreachableError
+from ottla.errors.texts import counted, sized
+from ottla.ids import TopicPartition
+
+LOOK_EVERY_S = 0.5
+LINE_EVERY_S = 10.0
+ANSWER_S = 5.0
+SEE_CHANGES_S = 5.0
+BAR_CELLS = 24
+_FULL, _EMPTY = "━", "╌"
+
+
+class Progress(NamedTuple):
+    """How much of a plan is done."""
+
+    partitions: int
+    partitions_done: int
+    bytes_wanted: int
+    bytes_there: int
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1. Bytes say more, where there are any."""
+        if self.partitions_done == self.partitions:
+            return 1.0
+        if self.bytes_wanted:
+            return min(0.99, self.bytes_there / self.bytes_wanted)
+        return self.partitions_done / self.partitions if self.partitions else 1.0
+
+
+def progress_line(progress: Progress, seconds: float) -> str:
+    """The text of the bar."""
+    full = int(progress.share * BAR_CELLS)
+    parts = [
+        f"{_FULL * full}{_EMPTY * (BAR_CELLS - full)} {progress.share:4.0%}",
+        f"{progress.partitions_done:,} of {counted(progress.partitions, 'partition')}",
+        f"{sized(progress.bytes_there)} of {sized(progress.bytes_wanted)}" if progress.bytes_wanted else "",
+        shown_duration(seconds),
+    ]
+    return "  ".join(filter(None, parts))
+
+
+def await_done(settings: ClientSettings, plan: Plan, path: str) -> bool:
+    """Wait until nothing of a plan moves any more, and remove the throttles. Whether all is as the plan says."""
+    try:
+        status = with_cluster(settings, lambda cluster: _wait(cluster, plan))
+    except KeyboardInterrupt:
+        _erase()
+        raise KeyboardInterrupt(
+            f"no longer waiting; the partitions go on moving. `ottla reassign verify {path}` shows how far, "
+            f"`ottla reassign cancel {path}` stops them"
+        ) from None
+    for partition, each in status.partitions.items():
+        if each.replicas != each.wanted:
+            warn(partition_line(partition, each))
+    if status.is_moving:
+        warn("other partitions are still moving, so the throttles stay: `ottla reassign verify` removes them later")
+    if status.is_done:
+        say(f"Done: {counted(len(status.partitions), 'partition')} moved.")
+    return status.is_done
+
+
+async def _wait(cluster: Cluster, plan: Plan) -> Status:
+    began_s = time.monotonic()
+    lines_s = began_s
+    ended_s: float | None = None
+    bytes_seen: dict[TopicPartition, tuple[int, int]] = {}
+    while True:
+        try:
+            status = await finish(cluster, plan)
+            if MOVING in status.states:
+                ended_s = None
+            elif status.is_done or (ended_s is not None and time.monotonic() - ended_s > SEE_CHANGES_S):
+                _erase()
+                return status
+            else:  # a broker may learn of the end after the controller
+                ended_s = ended_s or time.monotonic()
+            progress = await _progress(cluster, status, bytes_seen)
+            now_s = time.monotonic()
+            if sys.stderr.isatty():
+                width = shutil.get_terminal_size().columns
+                sys.stderr.write(f"\r\x1b[K{fit(progress_line(progress, now_s - began_s), width - 1)}")
+                sys.stderr.flush()
+            elif now_s - lines_s >= LINE_EVERY_S:
+                lines_s = now_s
+                warn(progress_line(progress, now_s - began_s))
+        except KafkaError as error:
+            if not (isinstance(error, UnreachableError) or is_worth_retrying(error)):
+                raise
+        await asyncio.sleep(LOOK_EVERY_S)
+
+
+def _erase() -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+
+async def _progress(cluster: Cluster, status: Status, seen: dict[TopicPartition, tuple[int, int]]) -> Progress:
+    """`seen` keeps the bytes (there, wanted) of each partition: those that are done have moved all."""
+    moving = {each: found for each, found in status.partitions.items() if found.state == MOVING}
+    sizes = await _sizes(cluster, moving)
+    for partition, found in moving.items():
+        held = {broker: sizes.get(broker, {}).get(partition, 0) for broker in found.replicas}
+        full = max(held.values(), default=0)
+        there = sum(min(held[broker], full) for broker in found.adding if broker in held)
+        seen[partition] = (there, full * len(found.adding))
+    for partition, (_, wanted) in list(seen.items()):
+        if partition not in moving:
+            seen[partition] = (wanted, wanted)
+    return Progress(
+        len(status.partitions),
+        sum(each.state != MOVING for each in status.partitions.values()),
+        sum(wanted for _, wanted in seen.values()),
+        sum(there for there, _ in seen.values()),
+    )
+
+
+async def _sizes(cluster: Cluster, moving: Mapping[TopicPartition, object]) -> dict[int, dict[TopicPartition, int]]:
+    """The size of each replica, by broker, as far as brokers answer at once."""
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            answers = (await describe_log_dirs(cluster, wanted_partitions=list(moving))).values_found
+    except (KafkaError, TimeoutError):
+        return {}
+    return {
+        broker: {
+            partition: info.size_bytes
+            for directory in directories.values()
+            for partition, info in directory.replicas.items()
+            if not info.is_future
+        }
+        for broker, directories in answers.items()
+    }

@@ -1,0 +1,1 @@
+"""Clients whose history is recorded and checked; see `run.py`."""
