@@ -136,8 +136,7 @@ class Partition(PartitionTail):
         self.min_isr = 1
         self.in_sync: InSyncReplicas | None = None
         """The other replicas; None unless this node leads and there are others."""
-        self.follower_ends = {}
-        self.follower_watches = {}
+        self.follower_ends, self.follower_watches = {}, {}
         self.flushing = None
         self.ack_waits, self.watches = {}, {}
         self.unread_bytes = 0
