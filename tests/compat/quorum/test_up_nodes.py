@@ -133,7 +133,7 @@ def test_an_interrupt_during_the_start_is_no_error(tmp_path: Path, monkeypatch: 
     command = [*OTTLA, "up", "--nodes", "3", "--port", "0", "--data", str(tmp_path), "--quiet"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        await_true(lambda: len(started_with(f"OTTLA_TEST_MARK={tmp_path}")) == 4, "the command and its three nodes")
+        await_true(lambda: len(started_with(f"OTTLA_TEST_MARK={tmp_path}")) == 5, "the command, its guard and its three nodes")
         process.send_signal(signal.SIGINT)
         said, complained = process.communicate(timeout=HANG_S)
         assert (said, complaints(complained)) == ("", [])

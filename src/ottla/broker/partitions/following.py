@@ -98,8 +98,13 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
 
 
 def _name_loss(partition: Partition, before: PartitionState | None, state: PartitionState) -> None:
-    """Warn if this node was elected out of sync: the leader then has to recover."""
-    if before is not None and state.leader_recovery_state and not before.leader_recovery_state:
+    """Warn if this node was elected out of sync: the leader then has to recover.
+
+    The last known leader has all that was acknowledged: it was alone in the ISR until it was killed.
+    """
+    if before is None or partition.node_id in before.last_known_elr or len(state.replicas) == 1:
+        return
+    if state.leader_recovery_state and not before.leader_recovery_state:
         logger.warning(
             "%s: elected as leader of epoch %d by an unclean election. This log ends at offset %d: what was acknowledged "
             "from there on is lost, and replicas that come back cut it off",

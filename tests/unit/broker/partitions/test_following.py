@@ -10,7 +10,7 @@ from tests.support.nodes.held_partitions import HeldPartitions, only_answer, vir
 from ottla.broker.request import Pending, future_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.ids import DIRECTORY_UNASSIGNED, TopicPartition, Uuid
+from ottla.ids import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, TopicPartition, Uuid
 from ottla.log.directories.partition_metadata import read_partition_metadata
 from ottla.metadata.image.image import ResourceType
 from ottla.sim.faults import Fault
@@ -138,10 +138,16 @@ def test_leader_of_an_unclean_election_names_what_is_lost(caplog: pytest.LogCapt
         held = await HeldPartitions.open()
         await held.make_topic("t")
         assert held.produced("t", 0, make_batch(b"a", b"b")).error_code == 0
-        await held.change("t", 0, leader=2)
+        await held.change("t", 0, leader=-1)
+        await held.change("t", 0, leader=1, leader_recovery_state=1)
+        assert "unclean" not in caplog.text, "the only replica has all there is"
+        await held.change("t", 0, leader=2, replicas=[1, 2], directories=[DIRECTORY_MIGRATING] * 2, leader_recovery_state=0)
         await held.change("t", 0, leader=1)
         assert "unclean" not in caplog.text
-        await held.change("t", 0, leader=2)
+        await held.change("t", 0, leader=-1, last_known_elr=[1])
+        await held.change("t", 0, leader=1, leader_recovery_state=1, last_known_elr=[])
+        assert "unclean" not in caplog.text, "the last known leader, too"
+        await held.change("t", 0, leader=2, leader_recovery_state=0)
         await held.change("t", 0, leader=1, leader_recovery_state=1)
         lines = [record.message for record in caplog.records if "unclean election" in record.message]
         assert len(lines) == 1

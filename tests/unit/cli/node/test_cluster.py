@@ -1,6 +1,7 @@
 """Formatting the nodes of a cluster, and how the end of one is told."""
 
 import asyncio
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -51,6 +52,9 @@ class StoppingProcess:
 
     def terminate(self) -> None:
         self.is_terminated = True
+
+    def send_signal(self, number: int) -> None:
+        assert number == signal.SIGCONT, "it is told to end once"
 
     def _written(self, data: bytes) -> None:
         self.returncode = 0
