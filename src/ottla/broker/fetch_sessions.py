@@ -28,7 +28,7 @@ from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.broker.follower_sessions import FollowerSession
+from ottla.broker.replication.follower_sessions import FollowerSession
 from ottla.env import Clock, Randomness
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID, Uuid

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from ottla.broker.follower_sessions import FollowerSession
+    from ottla.broker.replication.follower_sessions import FollowerSession
 
 NO_BROKER_EPOCH: Final = -1
 _NEVER: Final = float("-inf")

@@ -31,8 +31,8 @@ from ottla.records.effort import FULL, SMALL_BYTES, UNLIMITED, Effort, TooExpens
 from ottla.records.produced.validate import ZSTD_REQUEST_VERSION_MIN
 
 if TYPE_CHECKING:
-    from ottla.broker.follower_sessions import FollowerWatch
     from ottla.broker.purgatory.delayed_fetch import DelayedFetch
+    from ottla.broker.replication.follower_sessions import FollowerWatch
     from ottla.log.producers.verification import VerificationState
     from ottla.records.kernels import CheckedBatch
     from ottla.records.produced.validate import ValidBatch

@@ -11,8 +11,8 @@ from ottla.wire.base import Message
 from ottla.wire.elements import MANY_ELEMENTS
 
 if TYPE_CHECKING:
-    from ottla.broker.follower_sessions import FollowerSession
     from ottla.broker.partitions.partition import Partition
+    from ottla.broker.replication.follower_sessions import FollowerSession
 
 
 class FetchAttempt(Protocol):

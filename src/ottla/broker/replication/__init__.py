@@ -1,1 +1,1 @@
-"""Followers' half of replication: fetching from leaders; and the ISR changes that leaders ask the controller for."""
+"""Replication: followers fetch from leaders, leaders keep their followers' sessions and ask the controller for ISR changes."""

@@ -8,8 +8,8 @@ from tests.support.nodes.held_partitions import virtual
 from tests.support.nodes.replicas import LAG_MS, Replicas
 
 from ottla.broker.fetch_sessions import FetchedPartition
-from ottla.broker.follower_sessions import FollowerSession
 from ottla.broker.partitions.partition import Partition
+from ottla.broker.replication.follower_sessions import FollowerSession
 from ottla.errors.codes import ErrorCode
 
 LAG_S = LAG_MS / 1000
