@@ -1,6 +1,6 @@
 """Plans of runs with several nodes."""
 
-from ottla.sim.cluster.plan import JOIN_KINDS, KINDS, LOSES_POWER, make_cluster_plan
+from ottla.sim.cluster.plan import AT_ONCE, JOIN_KINDS, KINDS, LOSES_POWER, make_cluster_plan
 from ottla.sim.coordination import FLUSHED
 
 
@@ -38,4 +38,5 @@ def test_clocks_are_not_fast_where_members_have_sessions() -> None:
 def test_replicas_lose_unsynced_writes_and_meet_troubles_of_joins() -> None:
     plans = [make_cluster_plan(seed, replicas=3) for seed in range(100)]
     unsynced = {trouble.kind for plan in plans if not plan.base.is_flushed for trouble in plan.troubles}
-    assert {*LOSES_POWER, *JOIN_KINDS} <= unsynced
+    assert {"power", *JOIN_KINDS} <= unsynced
+    assert not unsynced & AT_ONCE.keys(), "whether a node may end is decided when it ends"

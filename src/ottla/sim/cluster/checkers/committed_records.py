@@ -68,7 +68,11 @@ class CommittedRecords(ClusterChecker, Checker):
         if not held.is_leading or int(node[1:]) in self._excused:
             return  # a broker serves nobody before it is registered, whatever the metadata of its last process says
         known = self._known[held.key]
-        if (node, held.key, held.leader_epoch) not in self._led:
+        topic = self._image.topics.by_id.get(held.key[0])
+        state = None if topic is None else topic.partitions.get(held.key[1])
+        # A node that has not heard yet that another leads may lack records. What its replicas have still counts.
+        is_newest = state is not None and held.leader_epoch == state.leader_epoch
+        if is_newest and (node, held.key, held.leader_epoch) not in self._led:
             self._led.add((node, held.key, held.leader_epoch))
             self._compare(held, f"{node}, which leads {held.name} in epoch {held.leader_epoch},", 0)
         start = known.end_offset
@@ -77,8 +81,6 @@ class CommittedRecords(ClusterChecker, Checker):
         if not held.is_compacted:
             known.entries.update({entry.base_offset: entry for entry in held.entries(start, held.high_watermark)})
         known.end_offset = held.high_watermark
-        topic = self._image.topics.by_id.get(held.key[0])
-        state = None if topic is None else topic.partitions.get(held.key[1])
         if state is not None:
             self._check_replicas(held.key, state, start)
 

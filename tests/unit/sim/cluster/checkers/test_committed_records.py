@@ -73,6 +73,8 @@ def test_a_replica_that_becomes_electable_without_all_records(changed: object) -
 def test_a_leader_without_all_records() -> None:
     nodes = Nodes()
     nodes.leader_moves()
+    nodes.commit(image(state(leader=2, leader_epoch=2, partition_epoch=2), {1: 10, 2: 20, 3: 30}))
+    nodes.checker.partition_held("n3", held(BOTH[:1], 1, leader=3, leader_epoch=0))  # has not heard of the later ones
     with pytest.raises(Violation, match="n2, which leads t-0 in epoch 2, ends at 1"):
         nodes.checker.partition_held("n2", held(BOTH[:1], 1, leader=2, leader_epoch=2))
 
