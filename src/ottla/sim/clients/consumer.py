@@ -132,7 +132,8 @@ class FetchObserver(ClientObserver):
                     self.client.note("refused", f"{place} {error_name(part.error_code)}")
                 elif place is not None:
                     marks = Watermarks(part.log_start_offset, part.last_stable_offset, part.high_watermark)
-                    self.stage.checkers.watermarks_answered(self.client.connection, place, marks)
+                    # The next leader may have heard of a lower high watermark, in Kafka too: those of one node are compared.
+                    self.stage.checkers.watermarks_answered(f"{self.client.connection} to {request.node}", place, marks)
 
 
 class _ConsumerObserver(FetchObserver):
