@@ -51,10 +51,10 @@ def test_failed_directory_moves_leadership_and_the_other_directory_serves_on(tmp
     with OttlaCluster(tmp_path, SETTINGS, directories=2) as cluster, Admin(cluster.bootstrap, **QUICK) as admin:
         make_replicated(admin, TOPIC, ASSIGNMENT, {"min.insync.replicas": 2})
         node, (kept, broken) = 2, cluster.directories[2]
+        await_true(lambda: len(partitions_in(broken) | partitions_in(kept)) == PARTITIONS, "the node to have made its logs")
         lost, left = partitions_in(broken), partitions_in(kept)
         assert lost
         assert left
-        assert len(lost | left) == PARTITIONS
         led_before = {index for index, leader in leaders(admin, TOPIC).items() if leader == node}
         with Faces("sync") as face, Load(face, cluster.bootstrap, TOPIC, PARTITIONS, producer={"acks": "all"}) as load:
             load.await_more(100)
@@ -87,6 +87,7 @@ def test_node_starts_without_its_failed_directory(tmp_path: Path) -> None:
     with OttlaCluster(tmp_path, SETTINGS, directories=2) as cluster, Admin(cluster.bootstrap, **QUICK) as admin:
         make_replicated(admin, TOPIC, ASSIGNMENT, {"min.insync.replicas": 2})
         node, (kept, broken) = 2, cluster.directories[2]
+        await_true(lambda: len(partitions_in(broken) | partitions_in(kept)) == PARTITIONS, "the node to have made its logs")
         lost, left = partitions_in(broken), partitions_in(kept)
         with Faces("sync") as face, Load(face, cluster.bootstrap, TOPIC, PARTITIONS, producer={"acks": "all"}) as load:
             load.await_more(50)
@@ -153,6 +154,7 @@ def test_full_disk_fails_one_directory_and_nothing_is_lost(tmp_path: Path) -> No
     node, (kept, full) = 2, cluster.directories[2]
     with small_disk(full, "8m"), cluster, Admin(cluster.bootstrap, **QUICK) as admin:
         make_replicated(admin, TOPIC, ASSIGNMENT, {"min.insync.replicas": 2})
+        await_true(lambda: len(partitions_in(full) | partitions_in(kept)) == PARTITIONS, "the node to have made its logs")
         lost = partitions_in(full)
         with Producer(bootstrap_servers=cluster.bootstrap, acks="all", **QUICK) as producer:
             sent = [producer.send(TOPIC, bytes(10_000), partition=number % PARTITIONS) for number in range(3000)]
