@@ -43,6 +43,8 @@ class Auditor(Client):
         start, position, end = -1, await self._earliest(place), None
         refusals = 0
         while refusals < REFUSALS_MAX:
+            if self.stage.is_cluster and self.target is None:
+                await self._find_leader(place)  # its connection was lost, and a follower's high watermark may be lower
             part = await self._fetch(place, position)
             if part.error_code:
                 refusals += 1

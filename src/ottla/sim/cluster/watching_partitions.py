@@ -40,9 +40,9 @@ class PartitionsWatch:
         return False
 
     def held(self, key: PartitionKey) -> HeldPartition | None:
-        """One of its partitions, now."""
+        """One of its partitions, now; None if its log cannot be read: the node is stopping, or its disk has failed."""
         partition = self._partitions.by_id.get(key[0], {}).get(key[1])
-        return None if partition is None else held(partition)
+        return None if partition is None or partition.log.failure is not None else held(partition)
 
     def _isr_wanted(self, partition: Partition) -> None:
         if partition.in_sync is not None and partition.in_sync.pending is not None:
