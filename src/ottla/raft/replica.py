@@ -347,8 +347,8 @@ class Replica:
     def become_prospective(self, now_ms: int) -> None:
         """Ask for pre-votes: the leader is silent for the fetch timeout, or no process listens at its address any more.
 
-        The second is not what Kafka waits for. It is safe: whoever still hears the leader grants nothing. And it is no
-        mistake: a leader that starts again has resigned.
+        Kafka waits for the fetch timeout in both cases. Asking at once is safe: a voter that still hears from the leader
+        grants no pre-vote, and a leader that starts again has resigned.
         """
         role, election = self.role, self.role.election
         self._change(

@@ -86,7 +86,7 @@ def describe(
     NAMES are topics; the default is all. Configs are the settings that differ from Kafka's defaults. Elr (eligible leader
     replicas) are out of sync, but still hold every committed record; LastKnownElr are the last replicas that did. The state of
     a partition is offline (no leader), under-min-isr (acks=all is refused), at-min-isr (one more failure, and it is refused),
-    under-replicated, reassigning, or ok. On a terminal, in JSON and with --check you are told why, and what to do next.
+    under-replicated, reassigning, or ok. The reason and what to do next: on a terminal, in JSON and with --check.
     """
     chosen_filters = [FILTERS[name.replace("_", "-")][1] for name, is_on in filters.items() if is_on]
     topics = with_cluster(

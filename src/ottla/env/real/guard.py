@@ -63,7 +63,7 @@ def end(pids: dict[int, int | None], grace_s: float = 0.0) -> None:
     while pids and time.monotonic() < kill_s + GONE_S:
         number = 0 if time.monotonic() < kill_s else signal.SIGKILL
         pids = {pid: descriptor for pid, descriptor in pids.items() if send(number, pid, descriptor)}
-        time.sleep(0.02)
+        time.sleep(0.02)  # they are not our children: nothing tells when they have ended
 
 
 if __name__ == "__main__":

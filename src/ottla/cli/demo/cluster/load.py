@@ -47,7 +47,7 @@ class Load:
             except Exception as failure:  # every failed send is shown to the user, whatever it is
                 self.failures.append(str(failure))
             self.sent += 1
-            time.sleep(PAUSE_S)
+            time.sleep(PAUSE_S)  # the rate of the load: this thread has nothing to wait for
 
     def _delivered(self, metadata: object, error: BaseException | None) -> None:
         """On the producer's thread."""

@@ -170,7 +170,7 @@ class Story:
             self._nodes.check()
             if time.monotonic() > deadline_s:
                 raise DemoFailed(f"waited {WITHIN_S} s for {what}, in vain")
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(LOOK_EVERY_S)  # metadata can only be asked for again
 
 
 def step(text: str) -> None:
