@@ -164,9 +164,24 @@ def _text(lines: list[str]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def kept_at(path: Path) -> Results | None:
+    """The results of the last kept run; None if there was none."""
+    return Results.from_json(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+
+
+def write_results(path: Path, results: Results) -> None:
+    path.write_text(json.dumps(results.to_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def merge_at(path: Path, measured: Results) -> None:
+    """Write the measured figures, and the kept ones of rows that were not measured now."""
+    known = kept_at(path) or Results()
+    write_results(path, Results(measured.machine, known.figures | measured.figures))
+
+
 def load() -> Results:
     """The results of the last kept run; empty if there was none."""
-    return Results.from_json(json.loads(RESULTS.read_text(encoding="utf-8"))) if RESULTS.exists() else Results()
+    return kept_at(RESULTS) or Results()
 
 
 def keep(measured: Results) -> None:
@@ -175,7 +190,7 @@ def keep(measured: Results) -> None:
     together = known.figures | measured.figures
     ordered = sorted(together, key=lambda key: ORDER.index(key.partition(":")[0]))
     merged = Results(measured.machine, {key: together[key] for key in ordered}, measured.micro or known.micro)
-    RESULTS.write_text(json.dumps(merged.to_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_results(RESULTS, merged)
     write(load())
 
 

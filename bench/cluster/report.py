@@ -5,8 +5,6 @@ python -m bench.cluster.report        rewrite the document from the results, wit
 
 from __future__ import annotations
 
-import json
-
 from bench import report
 from bench.side_by_side.figures import Results
 from bench.side_by_side.table import markdown_lines
@@ -32,15 +30,12 @@ def detail_block(results: Results | None) -> str:
 
 def load() -> Results | None:
     """The results of the last kept run; None if there was none."""
-    return Results.from_json(json.loads(RESULTS.read_text(encoding="utf-8"))) if RESULTS.exists() else None
+    return report.kept_at(RESULTS)
 
 
 def keep(measured: Results) -> None:
     """Merge new figures into the known ones, and write results and document."""
-    known = load()
-    figures = (known.figures if known else {}) | measured.figures
-    merged = Results(measured.machine, figures)
-    RESULTS.write_text(json.dumps(merged.to_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    report.merge_at(RESULTS, measured)
     write()
 
 
