@@ -49,8 +49,8 @@ def one_record(value: bytes, codec: Codec = Codec.ZSTD, level: int | None = None
 
 
 def many_records(count: int) -> bytes:
-    """A valid batch of records without keys and values, one millisecond after the other."""
-    plain = build_batch([Record(number, T0 + number, None, None, ()) for number in range(count)])
+    """A valid batch of records without keys and values, of which the last is one millisecond later than the others."""
+    plain = build_batch([Record(number, T0 + (number == count - 1), None, None, ()) for number in range(count)])
     batch = bytearray(plain[:HEADER_SIZE])
     batch += compress(Codec.ZSTD, memoryview(plain)[HEADER_SIZE:], 9)
     set_shape(batch, 0, len(batch), Codec.ZSTD)
