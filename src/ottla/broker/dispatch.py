@@ -29,7 +29,7 @@ from ottla.broker.refusals import REPORTED, summary_of
 from ottla.broker.request import CloseConnection, ConnectionInfo, Declined, Handled, Pending, PendingTask, RequestContext
 from ottla.broker.services import NodeServices, Services
 from ottla.env import OffLoop, Reserve
-from ottla.errors import BrokenInvariant, CorruptRecords, DecodeError, KafkaError
+from ottla.errors import BrokenInvariant, CorruptRecords, DecodeError, KafkaError, drop_frames
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.ids import Uuid
 from ottla.wire.apis import APIS, ApiKey
@@ -250,6 +250,8 @@ class Dispatcher:
         hold_s = self._count_reply(counters, context.received_s, parts) - began_s
         if hold_s > counters.hold_noted_s:
             self.health.note_request(counters, _hold(route.name, context, frame_bytes, began_s, hold_s))
+        if failure is not None:
+            drop_frames(failure)
         return parts
 
     def prepare(

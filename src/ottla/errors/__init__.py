@@ -21,6 +21,7 @@ from ottla.errors.faults import (
     LogDirectoryFailed,
     OttlaError,
     OutOfDescriptors,
+    drop_frames,
     is_out_of_descriptors,
     remedy_for,
 )
@@ -378,6 +379,7 @@ __all__ = [
     "VoterNotFoundError",
     "WakeupError",
     "class_of",
+    "drop_frames",
     "exception_of",
     "is_out_of_descriptors",
     "remedy_for",

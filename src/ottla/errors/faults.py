@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from ottla.errors.codes import error_name, error_of
 
 E = TypeVar("E", bound="KafkaError")
+Failure = TypeVar("Failure", bound=BaseException)
 
 
 class OttlaError(Exception):
@@ -60,6 +61,13 @@ def _restored(kind: type[KafkaError], args: tuple[object, ...], state: dict[str,
 def without_frames(error: E) -> E:
     """A copy of `error` that no `raise` has passed: one that is both kept and raised keeps the frames that it passed alive."""
     return copy.copy(error)
+
+
+def drop_frames(error: Failure) -> Failure:
+    """`error`, without the frames that it passed. For one that is kept or was reported: its frames refer to the request and to
+    what keeps the error, a cycle that would hold a request of perhaps 60,000 elements until the garbage collector runs."""
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    return error
 
 
 class DecodeError(OttlaError):

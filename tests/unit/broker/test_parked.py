@@ -1,6 +1,8 @@
 """Parked requests: large responses and refusals are encoded off the loop, and are the same as those encoded on it."""
 
 import asyncio
+import gc
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,8 +10,10 @@ import pytest
 
 from ottla.broker import parked as parking
 from ottla.broker.dispatch import Dispatcher, Route
+from ottla.broker.lane import SlicedWork
 from ottla.broker.parked import Parked
-from ottla.broker.request import CloseConnection, ConnectionInfo, Pending, RequestContext
+from ottla.broker.request import CloseConnection, ConnectionInfo, Handled, Pending, RequestContext
+from ottla.env import Steps
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.api_table import ApiKey
@@ -35,9 +39,9 @@ class Scene:
         self.route = Route(ApiKey.DELETE_TOPICS, self, VERSION, counters, is_reported=True)  # type: ignore[arg-type]
         info = ConnectionInfo(1, "PLAINTEXT", ("peer", 1))
         services: Any = SimpleNamespace(lane=self.dispatcher.lane)
-        context = RequestContext(services, info, ApiKey.DELETE_TOPICS, VERSION, 5, "client", 0.0)
+        self.context = RequestContext(services, info, ApiKey.DELETE_TOPICS, VERSION, 5, "client", 0.0)
         self.pending = Pending()
-        self.parked = Parked(self.dispatcher, self.route, context, DeleteTopicsRequest(), frame_bytes, self.pending)
+        self.parked = Parked(self.dispatcher, self.route, self.context, DeleteTopicsRequest(), frame_bytes, self.pending)
 
     async def run(self, call: Any) -> Any:
         self.calls += 1
@@ -120,5 +124,32 @@ def test_abandoned_request_is_not_concluded(monkeypatch: pytest.MonkeyPatch) -> 
             await asyncio.sleep(0)
         assert not scene.parked.is_ready
         assert scene.route.counters.requests == 0
+
+    asyncio.run(scenario())
+
+
+def test_refused_request_is_gone_once_it_is_answered() -> None:
+    """The frames of a failure refer to the request, and what parked the request to the failure."""
+
+    class Large(SlicedWork):
+        __slots__ = ("__weakref__",)
+
+    def refusing() -> Steps[Handled]:
+        yield None
+        raise KafkaError(ErrorCode.NOT_COORDINATOR, "ask another")
+
+    async def scenario() -> None:
+        scene = Scene()
+        work = Large(scene.dispatcher.lane, scene.context, refusing())
+        parked = Parked(scene.dispatcher, scene.route, scene.context, DeleteTopicsRequest(), 100, work)
+        gone = weakref.ref(work)
+        gc.disable()
+        try:
+            work.run(scene.dispatcher.lane.now_s() + 60)
+            assert parked.is_ready
+            del work, parked
+            assert gone() is None
+        finally:
+            gc.enable()
 
     asyncio.run(scenario())

@@ -16,7 +16,7 @@ from ottla.config.keys import ConfigTable
 from ottla.config.topic import validate_topic_settings
 from ottla.config.topic_keys import TOPIC_KEYS
 from ottla.config.values import ConfigType, InvalidConfig, Value, format_value
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, drop_frames
 from ottla.errors.codes import ErrorCode
 from ottla.ids import topic_name_fault
 from ottla.metadata.controller.decision import Decision
@@ -57,7 +57,7 @@ def incremental_alter_configs(
         try:
             changes[key] = incremental_change(key, state.image.configs.get(key, {}), resource.configs)
         except KafkaError as error:
-            changes[key] = error
+            changes[key] = drop_frames(error)
     return _decide(state, changes, request.validate_only)
 
 
@@ -124,7 +124,7 @@ def _decide(
         try:
             records += _change_resource(state, resource, change)
         except KafkaError as error:
-            outcome[resource] = error
+            outcome[resource] = drop_frames(error)
         except InvalidConfig as invalid:
             outcome[resource] = KafkaError(ErrorCode.INVALID_CONFIG, str(invalid))
         else:

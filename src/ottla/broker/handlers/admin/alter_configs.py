@@ -12,12 +12,13 @@ from ottla.broker.handlers.admin.config_changes import (
     check_type,
     key_of,
     refused_repeats,
+    responses_to,
     take_decided,
 )
 from ottla.broker.handlers.admin.controller_calls import decided
 from ottla.broker.lane import Pauses
 from ottla.broker.request import Handled, PendingTask, RequestContext
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, drop_frames
 from ottla.metadata.controller.config_responses import resource_responses
 from ottla.metadata.image.image import ResourceType
 from ottla.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResourceResponse, AlterConfigsResponse
@@ -47,9 +48,9 @@ async def _alter(context: RequestContext, request: AlterConfigsRequest) -> Alter
                 after = {config.name: config.value for config in resource.configs if config.value is not None}
                 check_broker(context, resource.resource_name, after)
         except KafkaError as error:
-            outcomes[key_of(resource)] = error
+            outcomes[key_of(resource)] = drop_frames(error)
     wanted = [resource for resource in request.resources if key_of(resource) not in outcomes]
     if wanted:
         rest = AlterConfigsRequest(resources=wanted, validate_only=request.validate_only)
         take_decided(outcomes, (await decided(context, rest)).responses)
-    return AlterConfigsResponse(responses=resource_responses(AlterConfigsResourceResponse, request.resources, outcomes))
+    return AlterConfigsResponse(responses=await responses_to(pauses, AlterConfigsResourceResponse, request.resources, outcomes))

@@ -15,13 +15,14 @@ from ottla.broker.handlers.admin.config_changes import (
     check_type,
     key_of,
     refused_repeats,
+    responses_to,
     take_decided,
 )
 from ottla.broker.handlers.admin.controller_calls import decided
 from ottla.broker.lane import Pauses
 from ottla.broker.loggers import LEVELS, ROOT, Loggers
 from ottla.broker.request import Handled, PendingTask, RequestContext
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, drop_frames
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.controller.config_responses import resource_responses
 from ottla.metadata.controller.configs import DELETE, SET, incremental_change
@@ -74,13 +75,13 @@ async def _alter(context: RequestContext, request: IncrementalAlterConfigsReques
                 usable = {name: text for name, text in after.items() if text is not None}
                 check_broker(context, resource.resource_name, usable)
         except KafkaError as error:
-            outcomes[key] = error
+            outcomes[key] = drop_frames(error)
     wanted = [resource for resource in request.resources if key_of(resource) not in outcomes]
     if wanted:
         rest = IncrementalAlterConfigsRequest(resources=wanted, validate_only=request.validate_only)
         take_decided(outcomes, (await decided(context, rest)).responses)
     return IncrementalAlterConfigsResponse(
-        responses=resource_responses(AlterConfigsResourceResponse, request.resources, outcomes)
+        responses=await responses_to(pauses, AlterConfigsResourceResponse, request.resources, outcomes)
     )
 
 

@@ -17,7 +17,7 @@ from ottla.broker.handlers.data import produce
 from ottla.broker.hosts.coordinators.verification import Begun
 from ottla.broker.request import Handled, Pending, RequestContext
 from ottla.coordinator.contract import Producer
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, drop_frames
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.ids import TopicPartition
 from ottla.log.producers.verification import VerificationState
@@ -71,7 +71,7 @@ def hold(context: RequestContext, request: ProduceRequest) -> Handled:
             try:
                 state = partition.log.producers.begin_verification(producer_id, sequence, epoch, is_add, now_ms)
             except KafkaError as refused:
-                verified[partition.name] = refused
+                verified[partition.name] = drop_frames(refused)
                 continue
             if state is not None:
                 verified[partition.name] = state
