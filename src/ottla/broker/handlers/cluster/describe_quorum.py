@@ -8,8 +8,10 @@ v1: when each replica last fetched and was last caught up. v2: directory ids, en
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ottla.broker.hosts.quorum_facts import QuorumFacts, ReplicaFacts
+from ottla.broker.lane import in_slices
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -25,8 +27,10 @@ from ottla.wire.messages.describe_quorum import (
     ReplicaState,
 )
 
-_DIRECTORIES_AND_NODES_SINCE = 2
+if TYPE_CHECKING:
+    from ottla.env import Steps
 
+_DIRECTORIES_AND_NODES_SINCE = 2
 
 _TRY_MS = 2000
 """How long one attempt to reach the leader takes; the next one asks which node leads by then."""
@@ -34,13 +38,12 @@ _ATTEMPTS_MAX = 12
 
 
 def handle(context: RequestContext, request: DescribeQuorumRequest) -> Handled:
-    asked_for = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
-    if asked_for != [(CLUSTER_METADATA_TOPIC, [0])]:
-        return _failed(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)  # only the metadata log has a quorum
+    if not _is_about_metadata_log(request):
+        return in_slices(context, _failed(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     if context.services.quorum.is_leader:
         return _described(context)
     if context.connection.is_controller_listener:
-        return _failed(request, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return in_slices(context, _failed(request, ErrorCode.NOT_LEADER_OR_FOLLOWER))
     return PendingTask(_from_leader(context, request))
 
 
@@ -97,16 +100,27 @@ def _nodes(facts: QuorumFacts) -> list[Node]:
     ]
 
 
-def _failed(request: DescribeQuorumRequest, code: int) -> DescribeQuorumResponse:
+def _is_about_metadata_log(request: DescribeQuorumRequest) -> bool:
+    """Whether the request names the metadata log and nothing else. No other partition has a quorum."""
+    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+        return False
+    (topic,) = request.topics
+    return topic.topic_name == CLUSTER_METADATA_TOPIC and topic.partitions[0].partition_index == 0
+
+
+def _failed(request: DescribeQuorumRequest, code: int) -> Steps[Handled]:
     """Every partition gets `code`."""
-    topics = []
+    response = DescribeQuorumResponse(error_message=None)
     for topic in request.topics:
-        partitions = [
-            DescribeQuorumResponsePartitionData(partition_index=each.partition_index, error_code=code, error_message=None)
-            for each in topic.partitions
-        ]
-        topics.append(DescribeQuorumResponseTopicData(topic_name=topic.topic_name, partitions=partitions))
-    return DescribeQuorumResponse(error_message=None, topics=topics)
+        yield None
+        answer = DescribeQuorumResponseTopicData(topic_name=topic.topic_name)
+        response.topics.append(answer)
+        for each in topic.partitions:
+            yield None
+            answer.partitions.append(
+                DescribeQuorumResponsePartitionData(partition_index=each.partition_index, error_code=code, error_message=None)
+            )
+    return response
 
 
 def refuse(context: RequestContext, request: DescribeQuorumRequest, error: KafkaError) -> DescribeQuorumResponse:

@@ -64,6 +64,7 @@ def _describe_all(context: RequestContext, request: DescribeProducersRequest) ->
     described: dict[tuple[str, int], PartitionResponse] = {}
     producers_left, repeated_left = PRODUCERS_MAX, REPEATED_PRODUCERS_MAX
     for topic in request.topics:
+        yield None
         answer = TopicResponse(name=topic.name)
         response.topics.append(answer)
         refusal = _topic_refusal(context, topic.name)
