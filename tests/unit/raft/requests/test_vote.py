@@ -8,8 +8,8 @@ from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.raft import effects as fx
 from ottla.raft.election import ElectionState
-from ottla.raft.roles.candidate import Candidate
 from ottla.raft.replica import Replica
+from ottla.raft.roles.candidate import Candidate
 from ottla.raft.roles.prospective import Prospective
 from ottla.raft.roles.unattached import Unattached
 from ottla.wire.messages.vote import VoteRequest, VoteRequestPartitionData, VoteRequestTopicData
