@@ -3,32 +3,37 @@
 python -m bench.cluster                      three rounds, about 25 minutes; keeps the figures
 python -m bench.cluster --quick              one round with little data; prints only (also with QUICK=1)
 python -m bench.cluster --rows produce,leader --rounds 5 --failovers 5
-python -m bench.cluster --rows partitions --partitions 10000
+python -m bench.cluster --rows many,two-nodes --partitions 10000 --replicas 1,3 --rounds 1
 --save / --no-save                           keep the figures of a quick run, or do not keep those of a full one
 
 Rows: start, memory, produce (one and three replicas, with CPU), latency, leader, failover (of the controller), partitions.
-Only when named, for they are long: many (partitions with one replica each: creation, failover, start, idle CPU), two-nodes.
+Only when named, for they are long: many (creation, idle CPU, memory, failovers and start with many partitions), two-nodes.
+A run that fails or is interrupted shows and keeps the rows that both sides have ended.
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from bench.cluster import controller, replicas, report
+from bench.cluster import many, replicas, report, two_nodes
 from bench.cluster.measures import controller_failover, idle_memory_mb, start_to_first_record, wait_for_all
 from bench.cluster.nodes import ThreeNodes
 from bench.cluster.rows import GROUPS, LOADS, REPLICAS, SELDOM, figures, table
+from bench.side_by_side.errors import BenchFailed
 from bench.side_by_side.figures import APACHE, OTTLA, Results
 from bench.side_by_side.machine import machine_facts
 from bench.side_by_side.progress import Progress
 from bench.side_by_side.table import terminal_text
 from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.keeping import keep
+
+from ottla.errors import KafkaError
 
 ROUNDS, FAILOVERS = 3, 3
 IDLE_PARTITIONS = 1000
@@ -41,6 +46,7 @@ def read_options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--failovers", type=int, help="of each kind, in each round")
     parser.add_argument("--partitions", type=int, default=IDLE_PARTITIONS, help="of the rows partitions and many")
+    parser.add_argument("--replicas", type=_replicas, default=(1,), help="of the row many: 1, 3 or 1,3")
     parser.add_argument("--rows", type=_rows, default=GROUPS, help=f"some of {','.join(GROUPS + SELDOM)}")
     parser.add_argument("--save", action=argparse.BooleanOptionalAction)
     options = parser.parse_args(arguments)
@@ -57,6 +63,12 @@ def _rows(text: str) -> tuple[str, ...]:
         if name not in GROUPS + SELDOM:
             raise argparse.ArgumentTypeError(f"there is no row {name!r}; rows are {', '.join(GROUPS + SELDOM)}")
     return chosen
+
+
+def _replicas(text: str) -> tuple[int, ...]:
+    if text not in ("1", "3", "1,3"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not 1, 3 or 1,3")
+    return tuple(map(int, text.split(",")))
 
 
 class Round:
@@ -116,35 +128,52 @@ class Round:
         self._progress.say(f"{self._label}, {key}: {value:,.2f}")
 
 
-def _add(taken: dict[str, list[float]], samples: dict[str, list[float]]) -> None:
-    for key, values in samples.items():
-        taken[key] += values
+Samples = dict[str, dict[str, list[float]]]
+"""Side → row → samples."""
+
+
+def measure(options: argparse.Namespace, kafka: ApacheKafka, progress: Progress, samples: Samples) -> None:
+    """All chosen rows, on one side after the other; `samples` gets what is measured."""
+
+    def add(side: str, taken: dict[str, list[float]]) -> None:
+        for key, values in taken.items():
+            samples[side][key] += values
+
+    for _ in range(options.rounds):
+        if set(options.rows) & set(GROUPS):
+            for side in samples:
+                one = Round(side, kafka, options, progress)
+                one.measure()
+                add(side, one.samples)
+        for count in options.replicas if "many" in options.rows else ():
+            for side in samples:
+                add(side, many.many_partitions(side, kafka, options.partitions, count, options.failovers, progress))
+    if two_nodes.KEY in options.rows:
+        for side, rates in two_nodes.two_nodes(kafka, options.rounds, progress).items():
+            add(side, {two_nodes.KEY: rates})
 
 
 def main(arguments: list[str]) -> int:
     options = read_options(arguments)
+    # Users have cached bytecode. A start that compiles all modules would not be what they see.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    compileall.compile_dir(report.SOURCES, quiet=2)
     keep()
-    kafka, progress = ApacheKafka.obtain(), Progress()
-    samples: dict[str, dict[str, list[float]]] = {side: defaultdict(list) for side in (APACHE, OTTLA)}
-    for _ in range(options.rounds):
-        for side, taken in samples.items():
-            if set(options.rows) & set(GROUPS):
-                one = Round(side, kafka, options, progress)
-                one.measure()
-                _add(taken, one.samples)
-            if "many" in options.rows:
-                _add(taken, controller.many_partitions(side, kafka, options.partitions, options.failovers, progress))
-    if controller.TWO_NODES in options.rows:
-        for side, rates in controller.two_nodes(kafka, options.rounds, progress).items():
-            samples[side][controller.TWO_NODES] += rates
+    kafka, progress, code = ApacheKafka.obtain(), Progress(), 0
+    samples: Samples = {side: defaultdict(list) for side in (APACHE, OTTLA)}
+    try:
+        measure(options, kafka, progress, samples)
+    except (BenchFailed, TimeoutError, KafkaError, KeyboardInterrupt) as ended:
+        progress.say(f"ended early: {ended or 'interrupted'}")
+        code = 1
     results = Results(machine_facts())
-    rows = table(options.partitions) | controller.table(options.partitions)
+    rows = table(options.partitions) | many.table(options.partitions) | two_nodes.ROWS
     results.add(figures(rows, samples[APACHE], samples[OTTLA]))
     print(terminal_text(results))
-    if options.save:
+    if options.save and results.figures:
         report.keep(results)
         progress.say("written to bench/cluster/results.json and docs/benchmarks.md")
-    return 0
+    return code
 
 
 if __name__ == "__main__":

@@ -9,6 +9,10 @@ from ottla.errors import KafkaError
 
 GIVE_UP_S = 120
 PATIENT = {"retry_backoff_ms": 10, "retry_backoff_max_ms": 20, "reconnect_backoff_ms": 10, "reconnect_backoff_max_ms": 20}
+PATIENCE = {"request_timeout_ms": 300_000, "default_api_timeout_ms": 600_000, **PATIENT}
+"""For requests about thousands of partitions."""
+POLL_S = 0.01
+"""Between two questions. Answers are not awaited by other means: the servers are asked as their users ask them."""
 SETTLE_S = 3
 """A cluster that has started is idle after this long."""
 
@@ -39,7 +43,7 @@ def wait_for_all(nodes: ThreeNodes) -> None:
                     raise TimeoutError(f"{nodes.label}: {error}") from error
             if time.monotonic() > deadline_s:
                 raise TimeoutError(f"{nodes.label}: not all nodes are back after {GIVE_UP_S} s")
-            time.sleep(0.05)
+            time.sleep(5 * POLL_S)
 
 
 def controller_failover(nodes: ThreeNodes, number: int) -> float:
@@ -56,6 +60,13 @@ def controller_failover(nodes: ThreeNodes, number: int) -> float:
     nodes.start([old])
     wait_for_all(nodes)
     return took_s
+
+
+def not_the_controller(nodes: ThreeNodes) -> int:
+    """A node that is not the active controller's."""
+    with Admin(nodes.bootstrap, **PATIENT) as admin:
+        controller = admin.describe_metadata_quorum().leader_id
+    return next(node for node in NODES if node != controller)
 
 
 def idle_memory_mb(nodes: ThreeNodes) -> float:

@@ -5,7 +5,7 @@ Throughput comes from Kafka's own ProducerPerformance. Everything else is asked 
 
 import time
 
-from bench.cluster.measures import GIVE_UP_S, PATIENT, wait_for_all
+from bench.cluster.measures import GIVE_UP_S, PATIENT, POLL_S, not_the_controller, wait_for_all
 from bench.cluster.nodes import NODES, ThreeNodes
 from bench.cluster.rows import PARTITIONS, Load
 from bench.side_by_side.errors import AdminFailed, LoadFailed
@@ -21,7 +21,6 @@ WARM_UP = Load("warm-up", "1 KB", 1000, 300_000, 100_000)
 LATENCY_REQUESTS, LATENCY_REQUESTS_QUICK, LATENCY_WARM_UP = 3000, 600, 300
 RATE_PER_S = 200
 IDLE_S, IDLE_QUICK_S = 20, 5
-POLL_S = 0.01
 PARTITIONS_PER_TOPIC = 1000
 """Both controllers refuse a request that creates much more at once."""
 
@@ -90,7 +89,7 @@ def latencies(nodes: ThreeNodes, requests: int) -> tuple[float, float]:
         began_s = time.perf_counter()
         for number in range(requests + LATENCY_WARM_UP):
             due_s = began_s + number / RATE_PER_S
-            time.sleep(max(0.0, due_s - time.perf_counter()))
+            time.sleep(max(0.0, due_s - time.perf_counter()))  # the fixed rate
             where = number % len(connections)
             frames.pipeline(connections[where], [asked[where]], 1, 1 << 10, check)
             taken_ms.append((time.perf_counter() - due_s) * 1000)
@@ -109,7 +108,7 @@ def leader_failover(nodes: ThreeNodes, number: int) -> float:
     """
     topic = f"leader-{number}"
     leaders = create_topic(nodes, topic, len(NODES), len(NODES))
-    victim = _not_the_controller(nodes)
+    victim = not_the_controller(nodes)
     partition = next(index for index, address in leaders.items() if address == nodes.servers[victim])
     patient = {"delivery_timeout_ms": GIVE_UP_S * 1000, "request_timeout_ms": 2000, **PATIENT}
     with Producer(nodes.bootstrap, acks="all", **patient) as sends:
@@ -124,12 +123,6 @@ def leader_failover(nodes: ThreeNodes, number: int) -> float:
     return took_s
 
 
-def _not_the_controller(nodes: ThreeNodes) -> int:
-    with Admin(nodes.bootstrap, **PATIENT) as admin:
-        controller = admin.describe_metadata_quorum().leader_id
-    return next(node for node in NODES if node != controller)
-
-
 def idle_partitions(nodes: ThreeNodes, count: int, idle_s: float) -> tuple[float, float, float]:
     """With `count` partitions of three replicas: CPU in percent of a core, memory in MB, and ms from kill -9 of a node until
     every partition has a leader on another one."""
@@ -137,12 +130,12 @@ def idle_partitions(nodes: ThreeNodes, count: int, idle_s: float) -> tuple[float
     for first in range(0, count, PARTITIONS_PER_TOPIC):
         topics.append(f"idle-{first}")
         create_topic(nodes, topics[-1], min(PARTITIONS_PER_TOPIC, count - first), len(NODES))
-    time.sleep(idle_s / 2)
+    time.sleep(idle_s / 2)  # until elections, snapshots and compiled code of the creation are done
     before_s, began_s = nodes.cpu_seconds(), time.perf_counter()
     time.sleep(idle_s)
     cpu_percent = (nodes.cpu_seconds() - before_s) / (time.perf_counter() - began_s) * 100
     memory_mb = nodes.memory_mb()
-    victim = _not_the_controller(nodes)
+    victim = not_the_controller(nodes)
     others = [address for node, address in nodes.servers.items() if node != victim]
     with Admin(others, default_api_timeout_ms=GIVE_UP_S * 1000, request_timeout_ms=GIVE_UP_S * 1000) as admin:
         admin.describe_cluster()  # connected

@@ -9,6 +9,7 @@ from bench import report
 from bench.side_by_side.figures import Results
 from bench.side_by_side.table import markdown_lines
 
+SOURCES = report.ROOT / "src" / "ottla"
 RESULTS = report.ROOT / "bench" / "cluster" / "results.json"
 BEGIN, END = "<!-- cluster:begin -->", "<!-- cluster:end -->"
 NOT_MEASURED = "Not measured yet: `make bench-cluster`.\n"

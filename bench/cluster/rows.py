@@ -59,9 +59,10 @@ def table(idle_partitions: int) -> dict[str, Row]:
 
 
 def figures(rows: dict[str, Row], apache: dict[str, list[float]], ottla: dict[str, list[float]]) -> list[Figure]:
-    """The `rows` that were measured, from the samples of both sides by key."""
-    return [
-        Figure(f"cluster:{key}", what, unit, apache[key], ottla[key], goal)
-        for key, (what, unit, goal) in rows.items()
-        if apache.get(key)
-    ]
+    """The `rows` that were measured on both sides, from their samples by key. A sample without its pair is left out."""
+    measured = []
+    for key, (what, unit, goal) in rows.items():
+        pairs = min(len(apache.get(key, ())), len(ottla.get(key, ())))
+        if pairs:
+            measured.append(Figure(f"cluster:{key}", what, unit, apache[key][:pairs], ottla[key][:pairs], goal))
+    return measured

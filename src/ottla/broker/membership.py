@@ -105,7 +105,8 @@ class Membership:
         asked_ms = 0 if self._clock is None else self._clock.now_ms()
         registered = await self._register(request)
         self.epoch = registered.broker_epoch
-        await self._loader.caught_up()  # a broker is unfenced when it has applied its own registration
+        # The epoch is the offset of the registration. A broker that has not applied it stays fenced, and would ask again later.
+        await self._loader.published_up_to(self.epoch + 1)
         while await self._is_fenced():
             if self._interval_ms is None:
                 raise BrokenInvariant(f"broker {self._node_id} has read all metadata and is still fenced")

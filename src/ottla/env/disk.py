@@ -140,6 +140,10 @@ class Disk(Protocol):
         """
         ...
 
+    def is_short_of_descriptors(self) -> bool:
+        """Whether files use more than half of the descriptors that they may have. Costs nothing."""
+        ...
+
     def absolute(self, path: str) -> str:
         """`path` made absolute against the working directory. Symbolic links are not resolved."""
         ...

@@ -114,6 +114,8 @@ class Replica:
         """Whether that change is answered when it is appended, and not when it is committed."""
         self.lost_leader_epoch = -1
         """The epoch whose leader's connection was lost since the last answer of that leader."""
+        self.may_ask_early = True
+        """Whether this replica has heard no leader since its start, nor asked for pre-votes: it may ask before a timeout."""
         self.is_stopping = False
         self.is_log_changing = False
         """Whether an effect of this step changes the log: `LogView` does not show it before `log_changed`."""
@@ -187,12 +189,17 @@ class Replica:
     # -- events
 
     def start(self, now_ms: int) -> list[Effect]:
-        """Begin to take part. A single voter leads at once, in the same step."""
+        """Begin to take part. A single voter leads at once, in the same step; one of several that knows no leader asks for
+        pre-votes at once.
+        """
         deadline_ms = self._election_deadline_ms(now_ms)
         self.role = self.role._replace(election_deadline_ms=deadline_ms)  # type: ignore[call-arg]
-        endpoints = self.endpoints_of_voter(self.leader_id)
-        if isinstance(self.role, Unattached) and endpoints and not self.is_only_voter:
-            self.become_follower(self.epoch, self.leader_id, endpoints, now_ms)
+        if isinstance(self.role, Unattached) and not self.is_only_voter:
+            endpoints = self.endpoints_of_voter(self.leader_id)
+            if endpoints:
+                self.become_follower(self.epoch, self.leader_id, endpoints, now_ms)
+            else:
+                self.ask_early(now_ms)
         if self.log.end_offset > 0 and not self.is_only_voter:
             self.sync()  # a killed process may have left records in the page cache
         return self._finish(now_ms)
@@ -228,14 +235,15 @@ class Replica:
         """
         if self.connections.under_way(node_id, correlation) is not None:
             role = self.role
-            is_of_leader = isinstance(role, Follower) and role.has_fetched and node_id == role.leader_id
+            is_of_leader = isinstance(role, Follower) and node_id == role.leader_id
+            has_fetched = isinstance(role, Follower) and role.has_fetched
             # A lost connection may be broken alone: ask again at once, once. A new one shows whether the leader is there.
-            is_first = is_of_leader and is_lost and self.lost_leader_epoch != self.epoch
+            is_first = is_of_leader and has_fetched and is_lost and self.lost_leader_epoch != self.epoch
             if is_first:
                 self.lost_leader_epoch = self.epoch
             self.connections.ended(node_id, correlation, is_first, now_ms)
-            if is_of_leader and is_refused and self.may_stand and not self.is_stopping:
-                self.become_prospective(now_ms)
+            if is_of_leader and is_refused:
+                self.ask_early(now_ms, has_fetched)
         return self._finish(now_ms)
 
     def unspoken(self, node_id: int, correlation: int, now_ms: int) -> list[Effect]:
@@ -344,11 +352,11 @@ class Replica:
             )
         )
 
-    def become_prospective(self, now_ms: int) -> None:
-        """Ask for pre-votes: the leader is silent for the fetch timeout, or no process listens at its address any more.
+    def become_prospective(self, now_ms: int, is_starting: bool = False) -> None:
+        """Ask for pre-votes: after a timeout, or before it (`ask_early`).
 
-        Kafka waits for the fetch timeout in both cases. Asking at once is safe: a voter that still hears from the leader
-        grants no pre-vote, and a leader that starts again has resigned.
+        Kafka always waits for the timeout. Asking at once is safe: a voter that still hears from the leader grants no
+        pre-vote, and a leader that starts again has resigned.
         """
         role, election = self.role, self.role.election
         self._change(
@@ -360,8 +368,20 @@ class Replica:
                 election_deadline_ms=self._election_deadline_ms(now_ms),
                 leader_endpoints=self.leader_endpoints if isinstance(role, Follower) else None,
                 fetch_deadline_ms=role.fetch_deadline_ms if isinstance(role, Follower) else 0,
+                is_starting=is_starting,
             )
         )
+
+    def ask_early(self, now_ms: int, has_fetched: bool = False) -> bool:
+        """Ask for pre-votes before a timeout, if this replica has fetched from the leader, or has heard none since its start.
+
+        Without either it would ask again and again: the address that it has of the leader may be wrong.
+        """
+        if not (has_fetched or self.may_ask_early) or not self.may_stand or self.is_stopping:
+            return False
+        self.may_ask_early = False
+        self.become_prospective(now_ms, is_starting=not has_fetched)
+        return True
 
     def become_candidate(self, now_ms: int) -> None:
         deadline_ms = self._election_deadline_ms(now_ms)

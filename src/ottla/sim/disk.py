@@ -48,6 +48,8 @@ class MemoryDisk:
         """Whether `is_resident` of ranges is False."""
         self.files_left: int | None = None
         """How many more files `can_open` allows; None: any number. `open` does not enforce it."""
+        self.is_short = False
+        """What `is_short_of_descriptors` returns."""
         self._calls_left: int | None = None
         self._failed_directories: set[str] = set()
         self._locks: set[str] = set()
@@ -129,6 +131,9 @@ class MemoryDisk:
 
     def can_open(self, files: int, for_growth: bool = False) -> bool:
         return self.files_left is None or self.files_left >= files
+
+    def is_short_of_descriptors(self) -> bool:
+        return self.is_short
 
     def absolute(self, path: str) -> str:
         return posixpath.normpath(posixpath.join("/", path))

@@ -43,7 +43,7 @@ class Applied:
 
     published_offset = 6
 
-    async def caught_up(self) -> None: ...
+    async def published_up_to(self, end_offset: int) -> None: ...
 
 
 def member(controller: Any, epoch: int) -> Membership:
@@ -106,6 +106,36 @@ def test_broker_of_a_controller_elsewhere_waits_to_be_unfenced_and_sends_heartbe
         assert controller.requests[-1].want_shut_down
         await asyncio.sleep(0.02)
         assert controller.asked == asked, "no heartbeat after it has left"
+
+    asyncio.run(scenario())
+
+
+def test_first_heartbeat_waits_until_the_own_registration_is_applied() -> None:
+    class Behind(Applied):
+        def __init__(self) -> None:
+            self.awaited: list[int] = []
+            self.applied = asyncio.Event()
+
+        async def published_up_to(self, end_offset: int) -> None:
+            self.awaited.append(end_offset)
+            await self.applied.wait()
+
+    async def scenario() -> None:
+        controller, loader = FakeController(), Behind()
+        membership = Membership(controller, loader, "cluster", 1, heartbeat_interval_ms=60_000)  # type: ignore[arg-type]
+        joining = asyncio.ensure_future(
+            membership.join([], [DIRECTORY], [], rack=None, incarnation_id=DIRECTORY, last_epoch=-1)
+        )
+        async with asyncio.timeout(30):
+            while not loader.awaited:
+                await asyncio.sleep(0)
+            assert loader.awaited == [8], "the registration is the record at offset 7, the broker's epoch"
+            assert controller.asked == 1
+            loader.applied.set()
+            await joining
+        assert controller.asked == 2
+        assert membership._heartbeats is not None
+        membership._heartbeats.cancel()
 
     asyncio.run(scenario())
 

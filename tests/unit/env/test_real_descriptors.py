@@ -37,6 +37,7 @@ def drive(work):  # an event loop would need descriptors of its own, and nothing
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 assert disk.can_open(200) and disk.can_open(170, for_growth=True)
 assert not disk.can_open(230) and not disk.can_open(180, for_growth=True)
+assert not disk.is_short_of_descriptors()
 files = []
 try:
     while True:
@@ -44,6 +45,7 @@ try:
 except OSError as error:
     assert error.errno == 24, error
 assert len(files) > 200 and not disk.can_open(1)
+assert disk.is_short_of_descriptors()
 for round in range(20):  # more often than there are spares
     async def work():
         await disk.replace_files({f"{root}/x": b"1", f"{root}/y": b"2"})

@@ -41,6 +41,24 @@ def test_partitions_are_created_until_the_open_files_limit() -> None:
     assert all(isinstance(each, PartitionLog) for each in run(directories.create_all(wanted)))
 
 
+@pytest.mark.parametrize("power_loss", [False, True])
+def test_new_partition_keeps_no_file_open_while_descriptors_are_short(power_loss: bool) -> None:
+    node = NodeStorage(("/a",))
+    directories = node.open()
+    node.disk.is_short = True
+    node.create("t")
+    log = directories.logs[T0]
+    assert log.segments.active.is_dormant
+    assert log.log_end_offset == 0
+    node.disk.is_short = False
+    node.create("u")
+    assert not directories.logs[TopicPartition("u", 0)].segments.active.is_dormant
+    assert log.append_as_leader(make_batch(b"v"), 0).first_offset == 0
+    run(log.flush())
+    assert not log.segments.active.is_dormant
+    assert node.crash(power_loss=power_loss).logs[T0].log_end_offset == 1
+
+
 def test_a_log_keeps_its_segment_until_it_can_roll() -> None:
     node = NodeStorage(("/a",))
     directories = node.open()

@@ -81,12 +81,6 @@ def test_follower_whose_leader_is_silent_asks_others_first() -> None:
     assert send.destination.host == "h9"
 
 
-def test_refusal_of_a_leader_that_was_never_reached_is_no_reason_to_stand() -> None:
-    replica = replica_of_three(election=ElectionState(2, 3))
-    replica.failed(3, replica.connections._in_flight[3].correlation, 10, is_refused=True)
-    assert isinstance(replica.role, Follower)
-
-
 def test_follower_that_stood_early_and_lost_keeps_its_fetch_timeout() -> None:
     replica, correlation = follower_of_3()
     asked = {each.destination.id: each for each in sent_in(replica.failed(3, correlation, 1100, is_refused=True))}

@@ -34,8 +34,13 @@ class Change(NamedTuple):
     partition_epoch: int
     broker_epochs: tuple[int, ...]
     """Of the replicas in `isr`, when they were found in sync. A process that has restarted since may have lost its log."""
-    is_expansion: bool = False
-    """Whether it adds a replica; else it removes some."""
+    before: tuple[int, ...] = ()
+    """The ISR when the change was asked for."""
+
+    @property
+    def is_expansion(self) -> bool:
+        """Whether it adds a replica; else it removes some."""
+        return len(self.isr) > len(self.before)
 
 
 class RemoteReplica:

@@ -393,7 +393,7 @@ class Partition(PartitionTail):
 
     def _ask_for(self, in_sync: InSyncReplicas, isr: tuple[int, ...]) -> None:
         epochs = tuple(map(in_sync.broker_epoch, isr))
-        in_sync.pending = Change(isr, self.leader_epoch, self.partition_epoch, epochs, len(isr) > len(self.isr))
+        in_sync.pending = Change(isr, self.leader_epoch, self.partition_epoch, epochs, self.isr)
         self.count_in_sync()
         self._owner.wants_isr_change(self)
 

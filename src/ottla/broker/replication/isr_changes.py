@@ -137,13 +137,13 @@ class IsrChanges:
     def _take_answer(self, partition: Partition, change: Change, answer: AlterPartitionResponsePartitionData) -> bool:
         code = answer.error_code
         if code == ErrorCode.NONE:
-            before = partition.isr
             partition.isr_decided(tuple(answer.isr), answer.leader_epoch, answer.partition_epoch)
             if answer.leader_epoch == partition.leader_epoch and answer.partition_epoch == partition.partition_epoch:
                 partition.isr_refused(change)  # it was so already
             if answer.partition_epoch > change.partition_epoch:
                 self._count(change)
-            logger.info("%s: the ISR is %s now, it was %s", partition.name, answer.isr, list(before))
+                # Not `partition.isr`: the metadata may have said so before this answer.
+                logger.info("%s: the ISR is %s now, it was %s", partition.name, answer.isr, list(change.before))
             return True
         self.counters.failures += 1
         logger.info("%s: the controller did not change the ISR to %s: %s", partition.name, list(change.isr), error_name(code))

@@ -1,7 +1,7 @@
 """File descriptors: raises the process's limit, and divides what there is between files and connections.
 
-Every partition in use keeps three files open, and the default limit is often 1,024. Java's runtime raises it by itself, and so
-do we. Descriptors under the limit are shared out by priority, highest first:
+Every partition in use keeps three files open, and so do new ones until half of the limit is used. The default limit is often
+1,024. Java's runtime raises it by itself, and so do we. Descriptors under the limit are shared out by priority, highest first:
 
 - `SPARES` are reserved for calls that need a descriptor briefly: checkpoints, syncs of folders, listings. These never fail
   for lack of one.

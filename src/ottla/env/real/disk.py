@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
 from ottla.env.disk import Buffer, DirectoryLock, DiskSpace, File, FileRange, OpenMode
-from ottla.env.real.descriptors import Brief, can_open, spares
+from ottla.env.real.descriptors import Brief, can_open, connection_descriptor_max, spares
 from ottla.env.real.file import (
     NOT_OPENED,
     Descriptor,
@@ -72,6 +72,9 @@ class RealDisk:
 
     def can_open(self, files: int, for_growth: bool = False) -> bool:
         return can_open(files, Descriptor.open_count, for_growth)
+
+    def is_short_of_descriptors(self) -> bool:
+        return 2 * Descriptor.open_count > connection_descriptor_max()
 
     def absolute(self, path: str) -> str:
         return os.path.abspath(path)

@@ -32,7 +32,7 @@ logger = logging.getLogger("ottla.log")
 PIECE = 64
 """How many partitions are synced together."""
 FILES_PER_PARTITION = 3
-"""Open files of an empty partition: its log and two indexes."""
+"""Open files of a new partition: its log and two indexes. They are closed again while descriptors are short."""
 PIECES_AT_ONCE = 4
 """As many as there are worker threads: while those wait, the loop opens the files of another piece."""
 

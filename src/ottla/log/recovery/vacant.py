@@ -1,7 +1,8 @@
 """The log of a partition without records: a new one, or one that a clean shutdown left empty.
 
 Nothing has to be repaired, recovered or read, so nothing but its folder is looked at. Of the many partitions of a large node
-that are not in use, no file is opened at the start: the first append activates the segment (`Segment.is_dormant`).
+that are not in use, no file is opened at the start, nor kept open once files use half of the descriptors: the first append
+activates the segment (`Segment.is_dormant`).
 """
 
 from collections.abc import Mapping
@@ -50,12 +51,16 @@ def vacant_log(disk: Disk, clock: Clock, folder: str, config: LogConfig, options
 def new_log(disk: Disk, clock: Clock, folder: str, config: LogConfig, options: LogOptions) -> PartitionLog | None:
     """The log of a partition that was just created: its folder holds nothing but `partition.metadata`.
 
-    None if it holds more: then call `load_log`. `LogDirectoryFailed` if the disk fails.
+    None if it holds more: then call `load_log`. `LogDirectoryFailed` if the disk fails. Its files stay open for the records
+    that are likely to come, unless many are open already: then the first append opens them, as after a start.
     """
     try:
         if disk.list_directory(folder) != [PARTITION_METADATA]:
             return None
         segment = Segment.create(disk, folder, 0, config, now_ms=clock.now_ms())
+        if disk.is_short_of_descriptors():
+            segment.close()
+            return vacant_log(disk, clock, folder, config, options)
     except OSError as error:
         raise LogDirectoryFailed(folder.rpartition("/")[0], error) from error
     return _empty_log(disk, clock, folder, config, options, segment)

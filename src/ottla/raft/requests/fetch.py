@@ -170,10 +170,11 @@ def answered(replica: Replica, sent: InFlight, response: FetchResponse, now_ms: 
     endpoints = endpoints_in(replica, leader.leader_id, response.node_endpoints)
     handled = learn_from_answer(replica, told.error_code, leader.leader_id, leader.leader_epoch, endpoints, now_ms)
     if handled is not None:
-        return handled
+        return (_has_resigned(replica, sent, told) and replica.ask_early(now_ms)) or handled
     role = replica.role
     if not isinstance(role, Follower):
         return False
+    replica.may_ask_early = False
     role = role._replace(fetch_deadline_ms=now_ms + replica.settings.fetch_timeout_ms, has_fetched=True)
     replica.set_role(role)
     replica.lost_leader_epoch = -1
@@ -193,6 +194,18 @@ def answered(replica: Replica, sent: InFlight, response: FetchResponse, now_ms: 
     if told.high_watermark >= 0:
         replica.leader_high_watermark = max(told.high_watermark, replica.leader_high_watermark)
     return True
+
+
+def _has_resigned(replica: Replica, sent: InFlight, told: PartitionData) -> bool:
+    """Whether the leader that this replica follows has answered that it leads no more: it has been started again."""
+    role, leader = replica.role, told.current_leader
+    return (
+        told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        and isinstance(role, Follower)
+        and sent.destination.id == role.leader_id
+        and leader is not None
+        and leader.leader_epoch == role.epoch
+    )
 
 
 def _truncate(replica: Replica, diverging: Diverging) -> bool:

@@ -97,6 +97,14 @@ def is_pre_vote(sent: InFlight) -> bool:
 
 
 def unspoken(replica: Replica, sent: InFlight, now_ms: int) -> None:
-    """The voter is of a release without pre-votes: ask for real votes instead, or no election could ever be won."""
-    if is_pre_vote(sent) and isinstance(replica.role, Prospective):
+    """The voter is of a release without pre-votes: ask for real votes instead, or no election could ever be won.
+
+    A replica that has just started waits for the election timeout first: real votes would end a living leader's epoch.
+    """
+    role = replica.role
+    if not is_pre_vote(sent) or not isinstance(role, Prospective):
+        return
+    if role.is_starting:
+        replica.set_role(role._replace(election_deadline_ms=now_ms))
+    else:
         replica.become_candidate(now_ms)

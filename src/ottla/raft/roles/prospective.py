@@ -24,6 +24,8 @@ class Prospective(NamedTuple):
     """When that leader's fetch timeout ends: later than now if the replica stands early, because the leader's port refuses."""
     yields_until_ms: int = 0
     """Until then another replica that asked for pre-votes at the same time goes first."""
+    is_starting: bool = False
+    """Whether it asks because it has just started: nothing shows yet that there is no leader."""
 
     @property
     def election(self) -> ElectionState:

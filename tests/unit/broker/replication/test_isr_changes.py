@@ -169,9 +169,14 @@ def test_answer_after_newer_metadata_changes_nothing() -> None:
     [(MADE, (1, 0, 0)), (SAME, (0, 0, 0)), (ErrorCode.INELIGIBLE_REPLICA, (0, 0, 1))],
     ids=["made", "so already", "refused"],
 )
-def test_changes_are_counted(answer: int, counted: tuple[int, int, int]) -> None:
+def test_changes_are_counted_and_logged(answer: int, counted: tuple[int, int, int], caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "ottla")
+
     async def scenario() -> None:
-        door, changes, partition, _ = await partition_out_of_sync()
+        door, changes, partition, held = await partition_out_of_sync()
+        if answer == MADE:
+            await held.change("t", 0, isr=[1, 2])  # the metadata comes before the answer
+            partition = held.partition("t")
         door.answers.put_nowait(answer)
         await asyncio.sleep(0.01)
         counters = changes.counters
@@ -186,3 +191,6 @@ def test_changes_are_counted(answer: int, counted: tuple[int, int, int]) -> None
         await changes.stop()
 
     virtual(scenario())
+    said = [line.split(": ")[-1] for line in caplog.messages if "the ISR is" in line]
+    made = ["the ISR is [1, 2] now, it was [1]", "the ISR is [1] now, it was [1, 2]"]
+    assert said == (made if answer == MADE else []), "nothing is said if nothing has changed"

@@ -8,8 +8,10 @@ from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.raft import effects as fx
 from ottla.raft.election import ElectionState
+from ottla.raft.replica import Replica
 from ottla.raft.roles.candidate import Candidate
 from ottla.raft.roles.prospective import Prospective
+from ottla.raft.roles.unattached import Unattached
 from ottla.wire.messages.vote import VoteRequest, VoteRequestPartitionData, VoteRequestTopicData
 
 
@@ -106,8 +108,16 @@ def test_version_0_has_no_endpoints() -> None:
     assert (endpoint.node_id, endpoint.host, endpoint.port) == (1, "h1", 1)
 
 
-def test_prospective_asks_before_it_raises_the_epoch() -> None:
+def waiting_replica() -> Replica:
+    """A voter whose first pre-vote was lost: it stands again after its election timeout."""
     replica = replica_of_three(election=ElectionState(4))
+    replica.tick(2000)
+    assert isinstance(replica.role, Unattached)
+    return replica
+
+
+def test_prospective_asks_before_it_raises_the_epoch() -> None:
+    replica = waiting_replica()
     effects = carry_out(replica, replica.tick(5000), 5000)
     assert isinstance(replica.role, Prospective)
     assert replica.epoch == 4
@@ -120,8 +130,15 @@ def test_prospective_asks_before_it_raises_the_epoch() -> None:
     assert effects[0] == fx.Persist(ElectionState(5, -1, key(1)))
 
 
-def test_prospective_stands_at_once_if_a_voter_does_not_know_pre_votes() -> None:
+def test_replica_that_starts_among_voters_without_pre_votes_waits_for_its_timeout() -> None:
     replica = replica_of_three(election=ElectionState(4))
+    replica.unspoken(2, replica.connections._in_flight[2].correlation, 5)
+    assert isinstance(replica.role, Unattached)
+    assert (replica.epoch, replica.deadline_ms) == (4, 1005)
+
+
+def test_prospective_stands_at_once_if_a_voter_does_not_know_pre_votes() -> None:
+    replica = waiting_replica()
     (send, _) = sent_in(carry_out(replica, replica.tick(5000), 5000))
     effects = replica.unspoken(2, send.correlation, 5000)
     assert isinstance(replica.role, Candidate)
