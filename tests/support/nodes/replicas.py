@@ -210,17 +210,8 @@ class Replicas:
                     ConfigRecord(resource_type=2, resource_name=TOPIC, name=key, value=str(value))
                     for key, value in ({"min.insync.replicas": 2} | dict(configs or {})).items()
                 ),
-                PartitionRecord(
-                    partition_id=0,
-                    topic_id=TOPIC_ID,
-                    replicas=list(NODES),
-                    isr=list(NODES),
-                    leader=1,
-                    leader_epoch=0,
-                    partition_epoch=0,
-                    directories=[DIRECTORY_UNASSIGNED] * len(NODES),
-                ),
             ]
+            world.add_partition(0)
             for node in world.nodes.values():
                 await node.held.commit(*world.records)
                 node.start()
@@ -281,6 +272,20 @@ class Replicas:
         eligible = [each for each in state.isr if image.cluster.brokers[each].is_active]
         if eligible and (len(eligible) > 1 or state.leader == -1):
             self.change(leader=self.random.choice([each for each in eligible if each != state.leader] or eligible))
+
+    def add_partition(self, index: int) -> None:
+        self.records.append(
+            PartitionRecord(
+                partition_id=index,
+                topic_id=TOPIC_ID,
+                replicas=list(NODES),
+                isr=list(NODES),
+                leader=1,
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=[DIRECTORY_UNASSIGNED] * len(NODES),
+            )
+        )
 
     def configure_brokers(self, **configs: object) -> None:
         """Set dynamic settings of all brokers."""

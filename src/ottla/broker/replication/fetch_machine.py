@@ -2,7 +2,8 @@
 
 The machine holds, per followed partition, the leader epoch and the place where this node's log ends. `request` returns the next
 request, `answered` turns its answer into actions. The driver (`fetcher.py`) carries them out on the logs and reports the log's
-new place with `done`, or `refused`. Until then the partition is in no request, so that no later answer can overtake an action.
+new place with `done`, or `refused`. Until then no request names the partition and answers about it are ignored, so that no
+later answer can overtake an action. The leader's session still has the old place, and counts it with every request.
 
 An answer counts only for the place and the leader epoch that were sent. A partition that fails is left out of the session and
 comes back after a pause, which doubles with every failure up to replica.fetch.backoff.ms.

@@ -1,11 +1,12 @@
 """Replicates partitions from one leader: sends the requests of a `FetchMachine` on a link of its own, and writes their records.
 
-Appends are plain calls on the loop. Truncations and flushes are awaited in tasks; meanwhile the partition is in no request.
+Appends are plain calls on the loop. Truncations are awaited in tasks; meanwhile answers about the partition are ignored.
 Before each change the partition is asked whether it still follows this leader in this epoch. While a log is truncated, the
 metadata is not applied to its partition (`Partitions.truncations`), so that it cannot begin to lead in the middle.
 
 A fetch is this replica's acknowledgement of everything below its offset. Where flush.messages wants records on disk, they are
-flushed before the offset behind them is asked for.
+flushed before the next request: the leader's session holds the offset before them, and any request of the session would ask
+for them again.
 """
 
 from __future__ import annotations
@@ -184,17 +185,23 @@ class ReplicaFetcher:
 
     async def _carry_out(self, actions: list[Action], limits: Limits) -> None:
         size_bytes = 0
+        flushes: list[asyncio.Task[None]] = []
         for action in actions:
             if isinstance(action, Append):
-                self._append(action, limits)
+                flush = self._append(action, limits)
+                if flush is not None:
+                    flushes.append(self._spawn(flush))
                 size_bytes += len(action.data.records or b"")
                 if size_bytes >= _BYTES_PER_TURN:
                     size_bytes = 0
                     await asyncio.sleep(0)
             else:
                 self._spawn(self._reshape(action, limits))
+        if flushes:
+            await asyncio.wait(flushes)
 
-    def _append(self, action: Append, limits: Limits) -> None:
+    def _append(self, action: Append, limits: Limits) -> Coroutine[Any, Any, None] | None:
+        """Append records; returns the flush that they need."""
         key, _, leader_epoch, data = action
         partition: Partition | None = None
         before = 0
@@ -210,20 +217,20 @@ class ReplicaFetcher:
             partition.follow_offsets(data.high_watermark, data.log_start_offset)
         except UnexpectedAppendOffset as unexpected:
             self._spawn(self._reshape(action, limits, unexpected))
-            return
+            return None
         except KafkaError as refused:
             if partition is not None and partition.log.log_end_offset > before:
                 # The first batches are appended: go on behind them, once they are where flush.messages may want them.
-                self._spawn(self._flush(action, partition, limits))
-            else:
-                self._refused(action, refused, limits)
-            return
+                return self._flush(action, partition, limits)
+            self._refused(action, refused, limits)
+            return None
         if data.records and partition.log.log_end_offset == before:
             self.machine.refused(key, leader_epoch, self._loop.time(), limits.backoff_max_s)
         elif flush_needed:
-            self._spawn(self._flush(action, partition, limits))
+            return self._flush(action, partition, limits)
         else:
             self.machine.done(key, leader_epoch, place_of(partition))
+        return None
 
     async def _flush(self, action: Append, partition: Partition, limits: Limits) -> None:
         try:
@@ -234,7 +241,6 @@ class ReplicaFetcher:
             self._refused(action, partition.refused_by(failure), limits)
         else:
             self.machine.done(action.key, action.leader_epoch, place_of(partition))
-            self._wake.set()
 
     async def _reshape(self, action: Action, limits: Limits, unexpected: UnexpectedAppendOffset | None = None) -> None:
         """Bring this log back to a place that it shares with the leader's; `unexpected` is why records were not appended."""
@@ -347,10 +353,11 @@ class ReplicaFetcher:
         logger.log(level, "%s could not be replicated from node %d: %s", action.name, self.leader_id, refused)
         self.machine.refused(action.key, action.leader_epoch, self._loop.time(), limits.backoff_max_s)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

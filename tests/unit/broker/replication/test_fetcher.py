@@ -3,15 +3,19 @@
 import asyncio
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import only_answer, virtual
-from tests.support.nodes.replicas import TOPIC, Replicas, log_of, values
+from tests.support.nodes.replicas import TOPIC, LoopbackLink, Replicas, log_of, values
 
+from ottla.broker.partitions.partition import Partition
 from ottla.broker.request import Pending, future_of
 from ottla.errors.codes import ErrorCode
 from ottla.log.read import Isolation
+from ottla.records.batch import iterate_batches
+from ottla.wire.messages.fetch import FetchResponse
 
 
 def test_follower_takes_over_deleted_records_and_starts_where_its_leader_does() -> None:
@@ -94,6 +98,53 @@ def test_records_that_must_be_flushed_are_on_disk_before_they_are_acknowledged()
             for number in range(5):
                 assert await world.produce(b"%d" % number) == ErrorCode.NONE
                 assert [node.partition.log.recovery_point for node in world.nodes.values()] == [number + 1] * 3
+
+    virtual(scenario())
+
+
+def test_follower_that_flushes_asks_for_nothing_twice_and_keeps_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request for other partitions must not repeat the offset before a flush: the replica would seem to lag."""
+    sent: list[int] = []
+    request = LoopbackLink.request
+
+    async def counted(link: LoopbackLink, message: Any, timeout_ms: int) -> Any:
+        response = await request(link, message, timeout_ms)
+        if link.caller.id == 3 and isinstance(response, FetchResponse):
+            answers = [data for topic in response.responses for data in topic.partitions]
+            sent.extend(view.base_offset for data in answers for view in iterate_batches(data.records or b""))
+        return response
+
+    monkeypatch.setattr(LoopbackLink, "request", counted)
+
+    async def scenario() -> None:
+        async with Replicas.open(Random(13), configs={"flush.messages": 1}) as world:
+            world.add_partition(1)
+            await world.settle()
+            for number in range(20):
+                assert await world.produce(b"%d" % number) == ErrorCode.NONE
+            await world.settle()
+            assert sent == list(range(20))
+
+    virtual(scenario())
+
+
+def test_request_of_a_follower_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[tuple[int, float]] = []
+    follower_fetches = Partition.follower_fetches
+
+    def count(partition: Partition, replica: int, *what: int) -> None:
+        counted.append((replica, asyncio.get_running_loop().time()))
+        follower_fetches(partition, replica, *what)
+
+    monkeypatch.setattr(Partition, "follower_fetches", count)
+
+    async def scenario() -> None:
+        async with Replicas.open(Random(14)) as world:
+            for number in range(10):
+                await asyncio.gather(*(world.produce(b"%d" % number) for _ in range(3)))
+            await world.settle()
+        assert len(counted) > 20
+        assert len(counted) == len(set(counted))
 
     virtual(scenario())
 

@@ -241,7 +241,7 @@ class Fetch:
         left_bytes, total_bytes, has_failed = self._left_bytes, self._total_bytes, self._has_failed
         is_incremental, is_consumer = self._plan.is_incremental, self._isolation is not _LOG_END
         for wanted in all_wanted:
-            partition = wanted.partition
+            partition, is_counted = wanted.partition, self._is_counted
             if partition is None or not partition.is_leading:
                 try:
                     partition = self._resolve(wanted)
@@ -260,7 +260,7 @@ class Fetch:
             ):
                 # Nothing to read, or no room for it: in a fetch of many partitions nearly all end here, so this is cheap.
                 log, offset = partition.log, wanted.fetch_offset
-                if not self._is_counted and (refusal := self._count(partition, wanted)) is not None:
+                if not is_counted and (refusal := self._count(partition, wanted)) is not None:
                     answers.append((wanted, self._failed(wanted, refusal)))
                     has_failed = True
                     continue
@@ -275,7 +275,8 @@ class Fetch:
                     ):
                         answers.append((wanted, self._nothing(wanted.index, log)))
                     continue
-            data = self._read(partition, wanted, left_bytes, not total_bytes)
+                is_counted = True
+            data = self._read(partition, wanted, left_bytes, not total_bytes, is_counted)
             answers.append((wanted, data))
             if data.records:
                 total_bytes += len(data.records)
@@ -353,7 +354,9 @@ class Fetch:
 
     # Reading
 
-    def _read(self, partition: Partition, wanted: FetchedPartition, left_bytes: int, is_first: bool) -> PartitionData:
+    def _read(
+        self, partition: Partition, wanted: FetchedPartition, left_bytes: int, is_first: bool, is_counted: bool
+    ) -> PartitionData:
         """The response for one partition, with all checks."""
         try:
             if wanted.partition is None:
@@ -375,7 +378,7 @@ class Fetch:
                     data.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
                     return data
                 wanted.agreed_epoch = partition.leader_epoch
-            if not self._is_counted and (refusal := self._count(partition, wanted)) is not None:
+            if not is_counted and (refusal := self._count(partition, wanted)) is not None:
                 raise refusal
             if self._rack and partition.is_leading:
                 cluster = self._context.services.metadata.image.cluster
