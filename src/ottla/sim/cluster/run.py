@@ -47,6 +47,8 @@ from ottla.sim.cluster.timeline import timeline
 from ottla.sim.cluster.troubles import ClusterTroubles
 from ottla.sim.cluster.watching import Watch
 from ottla.sim.group_checkers import GroupCheckers
+from ottla.sim.histories.checking import Report
+from ottla.sim.histories.simulated import RecordedRun
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork
 from ottla.sim.run import TIME_LIMIT_S, Outcome, RunFailed, close_groups
@@ -113,6 +115,7 @@ class _Run:
         for machine, rate in zip(self.machines, plan.rates, strict=True):
             machine.rate = rate
         self._groups = GroupCheckers(base)
+        self._recorded, self._report = RecordedRun(), Report([])
         checkers = Checkers(
             [
                 NoLoss(),
@@ -123,6 +126,7 @@ class _Run:
                 MonotonicQuorum(),
                 LastingTopics(),
                 self._records,
+                self._recorded,
                 *self._groups.all,
             ]
         )
@@ -174,6 +178,7 @@ class _Run:
                 by_partition.setdefault(partition, {})[machine.name] = replica
         for partition, replicas in by_partition.items():
             self._replicas.replicas_read(partition, replicas)
+        self._report = self._recorded.judge(self.stage.history)
 
     # Waiting
 
@@ -245,6 +250,9 @@ class _Run:
             "blocks": len(self._blocks.blocks),
             "acknowledged": sum(each.acknowledged for each in clients if isinstance(each, Producer)),
             "consumed": sum(each.read for each in clients if isinstance(each, Consumer)),
+            "recorded": self._report.stored,
+            "recorded as seen": self._report.seen,
+            "recorded transactions": self._report.transactions,
             **self._groups.counts(),
         }
         counts.update(sorted(self._network.counts.items()))
