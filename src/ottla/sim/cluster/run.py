@@ -96,7 +96,9 @@ class _Run:
         self._leaders, self._log = OneLeader(), CommittedLog()
         self._images = Images(self._image_committed)
         self._replicas = EqualReplicas()
-        self._durable = DurableMajority(lambda: {each.name: each.disk for each in self.machines}, METADATA_FOLDER)
+        self._durable = DurableMajority(
+            lambda: {each.name: each.disk for each in self.machines if each.is_controller}, METADATA_FOLDER
+        )
         self._states, self._records = PartitionStates(), CommittedRecords(self._held_by)
         self._steady = SteadyIsr(loop.true_time, LAG_MAX_MS / 1000 / max(plan.rates))
         self._joins, self._safekeeping = Joins(), Safekeeping()
@@ -105,7 +107,7 @@ class _Run:
             ClusterCheckers([self._leaders, self._log, self._durable, self._images, *looking_in]), trace
         )
         watch.delayed = self._joins.delayed
-        cluster = Cluster(seed, plan.nodes, plan.is_static, {TRANSACTION_VERSION: base.version.first})
+        cluster = Cluster(seed, plan.nodes, plan.is_static, {TRANSACTION_VERSION: base.version.first}, plan.controllers)
         self.machines = [
             ClusterMachine(
                 loop, self._network, Random(f"{seed}/machine/{number}"), trace, base.settings, cluster, number, watch
@@ -151,7 +153,16 @@ class _Run:
         self._cast.assemble()
         clients = self._cast.clients
         tasks = [self._loop.create_task(client.run(), name=client.name) for client in clients]
-        troubles = ClusterTroubles(self.plan, self.machines, self._network, self.stage, clients, self._joins, self._safekeeping)
+        troubles = ClusterTroubles(
+            self.plan,
+            self.machines,
+            self._network,
+            self.stage,
+            clients,
+            self._joins,
+            self._safekeeping,
+            lambda: self._log.end_offset,
+        )
         await self._unless_failed(troubles.run(), tasks)
         await self._within(HEALING_S_MAX, "after the troubles", self._all_serve(), tasks)
         self.stage.is_ending = True
@@ -203,6 +214,8 @@ class _Run:
             broker = newest.cluster.brokers.get(machine.number)
             if broker is None or broker.fenced:
                 return f"broker {machine.number} is fenced"
+            if machine.is_out_of_voters:
+                return f"{machine.name} is not a voter"
         return None
 
     async def _within(
@@ -239,6 +252,7 @@ class _Run:
         counts = {
             "lives": sum(machine.lives for machine in self.machines),
             "power losses": sum(machine.power_losses for machine in self.machines),
+            "wipes": sum(machine.wipes for machine in self.machines),
             "epochs": len(self._leaders.leaders),
             "batches": self._log.judged,
             "images": self._images.judged,
