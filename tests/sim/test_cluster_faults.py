@@ -1,4 +1,4 @@
-"""Runs with lost and full disks, and with five nodes: the fault has happened, and every invariant holds."""
+"""Runs with lost and full disks, changed voters, and five nodes: the fault has happened, and every invariant holds."""
 
 import pytest
 
@@ -8,6 +8,7 @@ from ottla.sim.run import Outcome
 
 WIPED = {"static_voters": 16, "voters_in_the_log": 4}
 FULL = 40
+CHANGED_VOTERS = 14
 FIVE_NODES = {"three_controllers": 4, "five_controllers": 1}
 LONG_SEEDS = 60
 SEEDS_PER_LONG_TEST = 10
@@ -33,6 +34,10 @@ def test_a_node_stops_when_its_disk_is_full_and_comes_back() -> None:
     outcome = run(FULL)
     assert events(outcome, "full disk")
     assert events(outcome, "gives up")
+
+
+def test_a_voter_is_removed_and_added() -> None:
+    assert [line.split()[-1] for line in events(run(CHANGED_VOTERS), "voters")] == ["removed", "added"]
 
 
 @pytest.mark.parametrize("kind", FIVE_NODES)

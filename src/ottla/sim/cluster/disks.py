@@ -36,23 +36,24 @@ class DiskTroubles:
         safekeeping: Safekeeping,
         committed_end: Callable[[], int],
         may_end: Callable[..., bool],
+        quorum_turn: asyncio.Lock | None = None,
     ) -> None:
         self._machines, self._stage, self._safekeeping = machines, stage, safekeeping
         self._committed_end, self._may_end = committed_end, may_end
-        self._quorum_turn = asyncio.Lock()
+        self._quorum_turn = quorum_turn or asyncio.Lock()
         """Held while a controller is not a voter."""
 
     async def wipe(self, machine: ClusterMachine, down_s: float) -> None:
         async with self._quorum_turn:
             async with machine.turn:
-                if not await _soon(lambda: self._may_be_wiped(machine), WAIT_S_MAX):
+                if not await soon(lambda: self._may_be_wiped(machine), WAIT_S_MAX):
                     self._stage.trace.note(machine.name, "spared", "wipe: the others have not all that it has")
                     return
                 self._may_end("wipe", machine)
                 machine.wipe()
                 await asyncio.sleep(down_s)
                 machine.start()
-            if not await _soon(lambda: self._all_vote(), REJOIN_S_MAX):
+            if not await soon(lambda: self._all_vote(), REJOIN_S_MAX):
                 self._stage.trace.note(machine.name, "no voter", f"{REJOIN_S_MAX:g} s after it was wiped")
 
     def _may_be_wiped(self, machine: ClusterMachine) -> bool:
@@ -80,7 +81,7 @@ class DiskTroubles:
             machine.start()
 
 
-async def _soon(condition: Callable[[], bool], limit_s: float) -> bool:
+async def soon(condition: Callable[[], bool], limit_s: float) -> bool:
     """Wait until `condition` holds. Returns whether it does within `limit_s`."""
     loop = asyncio.get_running_loop()
     until_s = loop.time() + limit_s

@@ -100,12 +100,18 @@ def make_cluster_plan(seed: int, nodes: int = NODES, replicas: int = 1) -> Clust
             kinds = [AT_ONCE.get(kind, kind) for kind in kinds]
     # A fast clock evicts members sooner than their session timeout says, and the checkers would not expect it.
     rates = (0.8, 0.95, 1.0, 1.0) if base.groups else (0.8, 0.95, 1.0, 1.0, 1.05, 1.25)
+    is_static = random.random() < 0.3
     return ClusterPlan(
         base,
         nodes,
-        is_static=random.random() < 0.3,
+        is_static,
         rates=tuple(random.choice(rates) for _ in range(nodes)),
-        troubles=(*(_trouble(random, kind, nodes) for kind in kinds), *_lonely(seed, nodes), *_disks(seed, nodes, replicas)),
+        troubles=(
+            *(_trouble(random, kind, nodes) for kind in kinds),
+            *_lonely(seed, nodes),
+            *_disks(seed, nodes, replicas),
+            *_voter_changes(seed, nodes, replicas, is_static),
+        ),
         replication_factor=replicas,
         controllers=_controllers(seed, nodes),
     )
@@ -149,6 +155,14 @@ def _disks(seed: int, nodes: int, replicas: int) -> list[Trouble]:
     random = Random(f"{seed}/plan/disks")
     kinds = [kind for kind in DISK_KINDS if random.random() < 0.25 and replicas > 1]
     return [replace(_trouble(random, kind, nodes), length_s=random.uniform(0.5, 2.0)) for kind in kinds]
+
+
+def _voter_changes(seed: int, nodes: int, replicas: int, is_static: bool) -> list[Trouble]:
+    """In some runs with replicas a controller is removed from the voters and added again."""
+    random = Random(f"{seed}/plan/voters")
+    if is_static or replicas == 1 or random.random() >= 0.25:
+        return []
+    return [replace(_trouble(random, "voter change", nodes), length_s=random.uniform(0.5, 2.0))]
 
 
 def _controllers(seed: int, nodes: int) -> int | None:

@@ -6,7 +6,7 @@
 - `cut off`: no other host can be reached; `deaf`: nothing arrives; `mute`: nothing leaves; `split`: two nodes cannot reach each
   other; `client`: a client cannot reach a node.
 - `storm`: packets are lost and connections are reset, everywhere. `slow disk`, `clock`: of one node.
-- `stale join`, `lonely leader`: see `joins.py`; `wipe`, `full disk`: see `disks.py`.
+- `stale join`, `lonely leader`: see `joins.py`; `wipe`, `full disk`: see `disks.py`; `voter change`: see `voter_changes.py`.
 
 Where acknowledged records need not be synced, `safekeeping.py` decides whether a node may end.
 """
@@ -24,6 +24,7 @@ from ottla.sim.cluster.joins import Joins, JoinTroubles
 from ottla.sim.cluster.machine import ClusterMachine
 from ottla.sim.cluster.plan import LOSES_POWER, ClusterPlan, Trouble
 from ottla.sim.cluster.safekeeping import Safekeeping
+from ottla.sim.cluster.voter_changes import VoterTroubles
 from ottla.sim.coordination import CLOCK_ERRORS_MS
 from ottla.sim.net import SimNetwork
 
@@ -50,7 +51,9 @@ class ClusterTroubles:
         self._random = Random(f"{plan.seed}/troubles")
         self._safekeeping = safekeeping or Safekeeping()
         self._joins = JoinTroubles(machines, network, joins or Joins(), self._random, self._lose_power)
-        self._disks = DiskTroubles(machines, stage, self._safekeeping, committed_end, self._may_end)
+        quorum_turn = asyncio.Lock()
+        self._disks = DiskTroubles(machines, stage, self._safekeeping, committed_end, self._may_end, quorum_turn)
+        self._voters = VoterTroubles(machines, stage, quorum_turn)
 
     async def run(self) -> None:
         """Return when all troubles are over and every node has been started again. They may not be up yet."""
@@ -78,6 +81,8 @@ class ClusterTroubles:
             await self._joins.stale_join(machine)
         elif trouble.kind == "wipe":
             await self._disks.wipe(machine, trouble.length_s)
+        elif trouble.kind == "voter change":
+            await self._voters.change(machine, trouble.length_s)
         elif trouble.kind == "full disk":
             await self._disks.full(machine, trouble.length_s)
         elif trouble.kind == "lonely leader":

@@ -53,3 +53,10 @@ def test_disks_are_lost_or_full_only_where_partitions_have_replicas() -> None:
 def test_of_five_nodes_three_or_all_are_controllers() -> None:
     assert {make_cluster_plan(seed, nodes=5).controllers for seed in range(20)} == {3, None}
     assert {make_cluster_plan(seed, nodes=3).controllers for seed in range(20)} == {None}
+
+
+def test_voters_change_only_where_the_metadata_log_has_them() -> None:
+    plans = [make_cluster_plan(seed, replicas=3) for seed in range(60)]
+    changed = [plan for plan in plans if any(trouble.kind == "voter change" for trouble in plan.troubles)]
+    assert changed
+    assert not any(plan.is_static for plan in changed)
