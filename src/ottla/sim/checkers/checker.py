@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ottla.ids import Uuid
+from ottla.ids import TopicPartition, Uuid
 
 
 class Violation(AssertionError):
@@ -60,6 +60,10 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic.name}-{self.number}"
+
+    @property
+    def name(self) -> TopicPartition:
+        return TopicPartition(self.topic.name, self.number)
 
 
 @dataclass(eq=False)

@@ -29,6 +29,9 @@ from ottla.sim.clients.consumer import FetchObserver, open_consumer, report_seen
 from ottla.sim.clients.group_client import GroupClient
 from ottla.sim.clients.settings import CLIENT_SETTINGS
 from ottla.sim.coordination import AppPlan
+from ottla.sim.histories.history import Send
+from ottla.sim.histories.history import Transaction as RecordedTransaction
+from ottla.sim.histories.simulated import value_text
 
 T = TypeVar("T")
 
@@ -59,6 +62,8 @@ class App(GroupClient):
             self._ended_by += (ErrorCode.INVALID_PRODUCER_ID_MAPPING,)
         self._numbers: defaultdict[Place, int] = defaultdict(int)
         self._begun = 0
+        self._recorded: RecordedTransaction | None = None
+        """The current transaction, as the history has it."""
         self.committed = 0
         self.unknown_endings = 0
 
@@ -124,10 +129,12 @@ class App(GroupClient):
         consumer.assign(list(self._partitions))
         consumer._core.parts.runner.observer = FetchObserver(self, self.inputs)
         requested_s = self.stage.now_s()
+        self.stage.history.assigned(self.name, self._partitions, self.group)
         found = await self._until_known("committed", lambda: consumer.committed(list(self._partitions)))
         offsets = {self._partitions[each]: -1 if value is None else value.offset for each, value in found.items()}
         self.note("offsets", f"{self.group} " + " ".join(f"{place}@{at}" for place, at in offsets.items()))
         self.stage.checkers.offsets_answered(self.group, offsets, requested_s, self.stage.now_s())
+        self.stage.history.offsets_found(self.group, {place.name: offset for place, offset in offsets.items()}, requested_s)
         return consumer
 
     # A transaction
@@ -142,18 +149,21 @@ class App(GroupClient):
         taken: list[tuple[Place | None, int]] = [(None, index) for index in range(self.random.randint(1, 3))]
         starts: dict[TopicPartition, int] = {}
         offsets: dict[TopicPartition, int] = {}
+        transaction = Transaction(f"{self.name}.{self._begun}", self.transactional_id)
         if consumer is not None:
             records = await consumer.poll(BACKOFF_S_MAX, self.random.randint(1, RECORDS_MAX))
-            report_seen(self, records, self._partitions, is_committed=True)
+            if not records:
+                return
+            recorded = self._recorded = self.stage.history.transaction(self.name, transaction.name)
+            report_seen(self, records, self._partitions, is_committed=True, group=self.group, transaction=recorded)
             taken = []
             for record in records:
                 partition = TopicPartition(record.topic, record.partition)
                 taken.append((self._partitions[partition], record.offset))
                 starts.setdefault(partition, record.offset)
                 offsets[partition] = record.offset + 1
-            if not taken:
-                return
-        transaction = Transaction(f"{self.name}.{self._begun}", self.transactional_id)
+        else:
+            self._recorded = self.stage.history.transaction(self.name, transaction.name)
         self._begun += 1
         await producer.begin_transaction()
         ending = Ending(transaction, {self._partitions[each]: offset for each, offset in offsets.items()})
@@ -169,6 +179,7 @@ class App(GroupClient):
         if not is_done and consumer is not None:
             for partition, offset in starts.items():
                 consumer.seek(partition, offset)
+            self.stage.history.assigned(self.name, starts)
 
     async def _write(
         self, producer: Producer[bytes, bytes], transaction: Transaction, taken: list[tuple[Place | None, int]]
@@ -183,18 +194,20 @@ class App(GroupClient):
             self.note("send", f"{place}:{batch.number} of {transaction.name}")
             self.stage.checkers.sent(batch)
             self.stage.checkers.transaction_wrote(transaction, batch)
-            callback = partial(self._delivered, batch)
+            sent = self.stage.history.send(self.name, place.name, value_text(value), self._recorded)
+            callback = partial(self._delivered, batch, sent)
             send = partial(producer.send, place.topic.name, value, partition=place.number, on_delivery=callback)
             await self._until_known("send", send)
 
-    def _delivered(self, batch: Batch, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+    def _delivered(self, batch: Batch, sent: Send, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
         # In a turn of its own: the producer logs what a callback raises, the loop reports it.
-        asyncio.get_running_loop().call_soon(self._settle, batch, metadata)
+        asyncio.get_running_loop().call_soon(self._settle, batch, sent, metadata)
 
-    def _settle(self, batch: Batch, metadata: RecordMetadata | None) -> None:
+    def _settle(self, batch: Batch, sent: Send, metadata: RecordMetadata | None) -> None:
         if metadata is not None:
             self.note("delivered", f"{batch.place}:{batch.number} at {metadata.offset}")
             if metadata.offset >= 0:
+                sent.stored(metadata.offset)
                 self.stage.checkers.acknowledged(batch, metadata.offset)
 
     async def _delay_or_vanish(self) -> None:
@@ -208,12 +221,21 @@ class App(GroupClient):
         """Commit or abort. Returns whether the transaction is committed."""
         self.note("end", f"{ending.transaction.name} {'commit' if ending.is_commit else 'abort'}")
         observer.ending = ending
+        recorded = self._recorded
+        assert recorded is not None
+        if recorded.wanted is None:  # a commit that has failed may have taken effect
+            recorded.asks("commit" if ending.is_commit else "abort")
+        offsets = {place.name: offset for place, offset in ending.offsets.items() if ending.is_commit}
+        committed = self.stage.history.commits(self.group, offsets)
         call = producer.commit_transaction if ending.is_commit else producer.abort_transaction
         await self._until_known("EndTxn", call)
         observer.ending = None
         self.note("ended", ending.transaction.name)
+        if ending.is_commit or recorded.wanted == "abort":
+            recorded.ended()
         if not ending.is_commit:
             return False
+        committed.acknowledged()
         self.committed += 1
         self.stage.checkers.commit_answered(ending.transaction)
         for commit in ending.commits:

@@ -8,6 +8,8 @@ from ottla.errors.codes import ErrorCode, error_name
 from ottla.sim.checkers.checker import Audit, Place, SeenRecord, TopicPlan, Violation
 from ottla.sim.clients.client import BACKOFF_S_MAX, Client, Stage
 from ottla.sim.clients.fetching import EARLIEST, FETCH_VERSION, LATEST, fetch_request, offset_request, records_from
+from ottla.sim.histories.history import Seen
+from ottla.sim.histories.simulated import value_text
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -33,8 +35,17 @@ class Auditor(Client):
         """Report all records of `topics` to the checkers. No topic may be deleted at the same time."""
         for topic in topics:
             for index in range(topic.partitions):
-                self.stage.checkers.audited(await self._read(Place(topic, index)))
+                audit = await self._read(Place(topic, index))
+                self._record(audit.place, audit.records, is_committed=False)
+                self.stage.checkers.audited(audit)
         await self.ask_quorum()
+
+    def _record(self, place: Place, records: list[SeenRecord], *, is_committed: bool) -> None:
+        """Add a whole partition to the history, as a consumer that has read it from its start."""
+        reader = f"{self.name}, committed" if is_committed else self.name
+        self.stage.history.assigned(reader, [place.name])
+        seen = [Seen(place.name, each.offset, value_text(each.value)) for each in records]
+        self.stage.history.polled(reader, seen, is_committed=is_committed)
 
     async def _read(self, place: Place) -> Audit:
         records: list[SeenRecord] = []
@@ -114,6 +125,7 @@ class Auditor(Client):
                 records += found
                 position = next_offset
             self.note("committed", f"{place} {len(records)} of {end}")
+            self._record(place, records, is_committed=True)
             self.stage.checkers.audited_committed(place, records)
 
     async def _end(self, place: Place, isolation_level: int) -> int:

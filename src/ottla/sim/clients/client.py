@@ -18,6 +18,7 @@ from ottla.link import Link, LinkEnded, LinkError, LinkOptions
 from ottla.sim.checkers.checker import Checkers
 from ottla.sim.clients.world import GatedHost, client_world
 from ottla.sim.clock import START_MS
+from ottla.sim.histories.history import History
 from ottla.sim.machine import PORT
 from ottla.sim.net import SimNetwork
 from ottla.sim.trace import Trace
@@ -55,6 +56,11 @@ class Stage:
 
     replication_factor: int = 1
     """How many replicas the topics of clients get."""
+    history: History = field(init=False)
+    """What clients did and saw."""
+
+    def __post_init__(self) -> None:
+        self.history = History(self.now_s)
 
     @property
     def bootstrap_servers(self) -> str:

@@ -19,6 +19,8 @@ from ottla.sim.checkers.checker import Place, SeenRecord, Watermarks
 from ottla.sim.clients.client import Client, Stage
 from ottla.sim.clients.observer import ClientObserver
 from ottla.sim.clients.settings import CLIENT_SETTINGS
+from ottla.sim.histories.history import Seen, Transaction
+from ottla.sim.histories.simulated import value_text
 from ottla.wire.messages.fetch import FetchResponse
 from ottla.wire.messages.list_offsets import ListOffsetsResponse
 from ottla.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
@@ -58,6 +60,7 @@ class Consumer(Client):
         consumer.assign(list(self._places))
         for partition in self._places:
             consumer.seek(partition, 0)
+        self.position_lost()
         self._core = consumer._core
         self._core.parts.runner.observer = _ConsumerObserver(self, list(self._places.values()))
         while not self.stage.is_ending:
@@ -70,7 +73,12 @@ class Consumer(Client):
         super().hang_up()
         while self._core is not None and (records := self._core.reader.take(1 << 30)):
             self._report(records)
+        self.position_lost()
+
+    def position_lost(self) -> None:
+        """The next record of a partition may be any."""
         self.next_offsets.clear()
+        self.stage.history.assigned(self.name, self._places)
 
     def _report(self, records: Sequence[ConsumerRecord[Any, Any]]) -> None:
         self.read += len(records)
@@ -100,8 +108,18 @@ def report_seen(
     records: Sequence[ConsumerRecord[Any, Any]],
     places: dict[TopicPartition, Place],
     is_committed: bool,
+    group: str | None = None,
+    transaction: Transaction | None = None,
 ) -> dict[Place, list[SeenRecord]]:
-    """Tell the checkers of records that a consumer has handed out. Returns them by partition."""
+    """Tell checkers and history of records that a consumer has handed out. Returns them by partition.
+
+    `transaction`: the one that they are dealt with in.
+    """
+    if records:
+        seen_in_order = [
+            Seen(TopicPartition(each.topic, each.partition), each.offset, value_text(each.value)) for each in records
+        ]
+        client.stage.history.polled(client.name, seen_in_order, group=group, is_committed=is_committed, transaction=transaction)
     by_partition: dict[TopicPartition, list[SeenRecord]] = {}
     for record in records:
         seen = SeenRecord(record.offset, record.value or b"", record.key)
@@ -146,4 +164,4 @@ class _ConsumerObserver(FetchObserver):
     def on_answer(self, request: Request, message: Any, response: Any, sent_s: float) -> None:
         super().on_answer(request, message, response, sent_s)
         if isinstance(response, ListOffsetsResponse | OffsetForLeaderEpochResponse):
-            self._consumer.next_offsets.clear()
+            self._consumer.position_lost()

@@ -217,7 +217,9 @@ class Reader(Member):
         return super().settings() | {"enable_auto_commit": True, "auto_commit_interval_ms": 100}
 
     def _subscribe(self, consumer: Consumer[bytes, bytes]) -> None:
-        consumer.subscribe([topic.name for topic in self._topics()])
+        history = self.stage.history
+        names = [topic.name for topic in self._topics()]
+        consumer.subscribe(names, on_assigned=lambda added: history.assigned(self.name, sorted(added), self.group))
 
     async def act(self, consumer: Consumer[bytes, bytes]) -> None:
         self._report(await consumer.poll(self.random.uniform(0, POLL_S), self.random.randint(1, 20)))
@@ -237,5 +239,5 @@ class Reader(Member):
         topics = {topic.name: topic for topic in self._topics()}
         partitions = {TopicPartition(record.topic, record.partition): None for record in records}
         places = {each: Place(topics[each.topic], each.partition) for each in partitions}
-        for place, found in report_seen(self, records, places, is_committed=False).items():
+        for place, found in report_seen(self, records, places, is_committed=False, group=self.group).items():
             self.stage.checkers.handed_out(self.group, place, found)

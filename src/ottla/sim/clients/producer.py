@@ -23,6 +23,8 @@ from ottla.sim.checkers.checker import Batch, Place, Violation
 from ottla.sim.clients.client import Client, Stage
 from ottla.sim.clients.observer import ClientObserver
 from ottla.sim.clients.settings import CLIENT_SETTINGS
+from ottla.sim.histories.history import Send
+from ottla.sim.histories.simulated import value_text
 from ottla.wire.messages.init_producer_id import InitProducerIdResponse
 from ottla.wire.messages.produce import ProduceResponse
 
@@ -57,7 +59,8 @@ class Producer(Client):
         self.acknowledged = 0
         self._places = list(places)
         self._numbers: dict[Place, int] = dict.fromkeys(places, 0)
-        self._open: dict[Batch, None] = {}
+        self._open: dict[Batch, Send] = {}
+        """Batches whose delivery is unknown, as the history has them."""
 
     def add_places(self, places: list[Place]) -> None:
         """Write to these partitions, too."""
@@ -103,7 +106,8 @@ class Producer(Client):
             return
         batch = self._make(place)
         self.stage.checkers.sent(batch)
-        self._open[batch] = None
+        text, is_repeatable = value_text(batch.values[0]), not self.plan.is_idempotent
+        send = self._open[batch] = self.stage.history.send(self.name, place.name, text, is_repeatable=is_repeatable)
         try:
             await producer.send(
                 place.topic.name,
@@ -116,6 +120,7 @@ class Producer(Client):
         except (KafkaTimeoutError, ValueError) as error:
             # The topic's metadata did not come in time, or a deleted topic has come back with fewer partitions.
             del self._open[batch]
+            send.failed()
             self.note("not sent", f"{place}:{batch.number} {type(error).__name__}")
             if isinstance(error, ValueError) and not place.topic.is_leaving:
                 raise
@@ -134,7 +139,7 @@ class Producer(Client):
 
     def _settle(self, batch: Batch, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
         place = batch.place
-        self._open.pop(batch, None)
+        send = self._open.pop(batch, None)
         if metadata is None:
             self.note("failed", f"{place}:{batch.number} {type(error).__name__}")
             # Overtaken batches fail (`idempotence.py`). Whether the node may refuse them is for `in_step` to judge.
@@ -144,6 +149,8 @@ class Producer(Client):
         self.note("delivered", f"{place}:{batch.number} at {metadata.offset}")
         self.acknowledged += 1
         if not place.topic.is_leaving and metadata.offset >= 0:
+            if send is not None:
+                send.stored(metadata.offset)
             self.stage.checkers.acknowledged(batch, metadata.offset)
 
 

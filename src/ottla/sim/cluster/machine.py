@@ -1,8 +1,13 @@
-"""A machine of a simulated cluster: broker and controller in one process, a voter of the cluster's quorum."""
+"""A machine of a simulated cluster: broker and controller in one process, a voter of the cluster's quorum; or a broker alone.
+
+A machine that is wiped comes back under its id with new directories. With static voters it votes again. With voters in the
+metadata log it has another directory id, so it is an observer that joins the voters by itself (controller.quorum.auto.join).
+"""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Mapping
 from random import Random
 
@@ -12,11 +17,13 @@ from ottla.config.broker import BrokerConfig
 from ottla.env import World
 from ottla.ids import TopicPartition, uuid_text
 from ottla.metadata.image.image import MetadataImage
+from ottla.raft.replica import Replica
 from ottla.sim.cluster.checkers.checker import HeldPartition, PartitionKey
-from ottla.sim.cluster.checkers.equal_replicas import Replica
+from ottla.sim.cluster.checkers.equal_replicas import Replica as HeldReplica
 from ottla.sim.cluster.watching import Watch, logged_batches, watched_node
 from ottla.sim.loop import VirtualLoop
-from ottla.sim.machine import CONTROLLER_PORT, DIRECTORIES, Machine
+from ottla.sim.machine import CONTROLLER_PORT, DIRECTORIES, PORT, Machine
+from ottla.sim.names import Names
 from ottla.sim.net import SimNetwork
 from ottla.sim.randomness import SeededRandomness
 from ottla.sim.trace import Trace
@@ -24,28 +31,40 @@ from ottla.sim.trace import Trace
 STOP_S_MAX = 20.0
 """How long a clean shutdown may take, also without a quorum."""
 BOOTSTRAP_SERVERS = "controller.quorum.bootstrap.servers"
+AUTO_JOIN = "controller.quorum.auto.join.enable"
+FULL = ("append", "write", "replace", "make_directory")
+"""The calls that a full disk refuses."""
 METADATA_FOLDER = f"{DIRECTORIES[0]}/__cluster_metadata-0"
 
 
 class Cluster:
     """What all nodes of a cluster have in common: its id, its voters, the first feature levels."""
 
-    def __init__(self, seed: int, count: int, is_static: bool, levels: Mapping[str, int]) -> None:
+    def __init__(
+        self, seed: int, count: int, is_static: bool, levels: Mapping[str, int], controllers: int | None = None
+    ) -> None:
         randomness = SeededRandomness(Random(f"{seed}/cluster"))
         self.names = tuple(f"n{number}" for number in range(1, count + 1))
+        self.controllers = count if controllers is None else controllers
+        """How many nodes are controllers, too: the first ones."""
         self.levels = levels
         self.is_static = is_static
         """Whether the voters are in the settings (kraft.version 0); else in the metadata log."""
         self.id = uuid_text(randomness.new_uuid())
         voters = [(number, name, uuid_text(randomness.new_uuid())) for number, name in enumerate(self.names, start=1)]
+        voters = voters[: self.controllers]
         self.static_voters = ",".join(f"{number}@{name}:{CONTROLLER_PORT}" for number, name, _ in voters)
         self.initial_controllers = ",".join(f"{number}@{name}:{CONTROLLER_PORT}:{uuid}" for number, name, uuid in voters)
 
     def settings(self, number: int) -> dict[str, str]:
         """The settings of node `number` that differ from those of a single node."""
-        servers = ",".join(f"{name}:{CONTROLLER_PORT}" for name in self.names)
-        voters = {"controller.quorum.voters": self.static_voters}
-        return {"node.id": str(number)} | (voters if self.is_static else {BOOTSTRAP_SERVERS: servers})
+        servers = ",".join(f"{name}:{CONTROLLER_PORT}" for name in self.names[: self.controllers])
+        settings = {"node.id": str(number)}
+        settings |= {"controller.quorum.voters": self.static_voters} if self.is_static else {BOOTSTRAP_SERVERS: servers}
+        if number > self.controllers:
+            listener = f"PLAINTEXT://{self.names[number - 1]}:{PORT}"
+            settings |= {"process.roles": "broker", "listeners": listener, "advertised.listeners": listener}
+        return settings
 
 
 class ClusterMachine(Machine):
@@ -67,6 +86,9 @@ class ClusterMachine(Machine):
         if cluster.is_static:
             self.settings = {key: value for key, value in self.settings.items() if key != BOOTSTRAP_SERVERS}
         self.number = number
+        self.is_controller = number <= cluster.controllers
+        self.wipes = 0
+        """How often it has lost all it had."""
         self._cluster = cluster
         self._watch = watch
         self.turn = asyncio.Lock()
@@ -79,9 +101,13 @@ class ClusterMachine(Machine):
 
     async def format(self, world: World) -> None:
         config = BrokerConfig.from_settings(self.settings)
-        first = None if self._cluster.is_static else self._cluster.initial_controllers
+        is_first = not self.wipes and self.is_controller and not self._cluster.is_static
         options = FormatOptions(
-            self._cluster.id, initial_controllers=first, features=self._cluster.levels, ignore_formatted=True
+            self._cluster.id,
+            initial_controllers=self._cluster.initial_controllers if is_first else None,
+            no_initial_controllers=not is_first and not self._cluster.is_static,
+            features=self._cluster.levels,
+            ignore_formatted=True,
         )
         await format_directories(world, config, options)
 
@@ -99,15 +125,26 @@ class ClusterMachine(Machine):
         assert self.node is not None
         return self.node.services.loader.published
 
-    def replicas(self) -> dict[TopicPartition, Replica]:
+    @property
+    def quorum(self) -> Replica:
+        """Its replica of the metadata log."""
+        assert self.node is not None
+        return self.node.services.quorum.replica
+
+    @property
+    def is_out_of_voters(self) -> bool:
+        """Whether it should be a voter, and does not know that it is."""
+        return self.is_controller and not self.quorum.is_voter
+
+    def replicas(self) -> dict[TopicPartition, HeldReplica]:
         """Its replicas of partitions that are not compacted."""
         assert self.node is not None
-        found: dict[TopicPartition, Replica] = {}
+        found: dict[TopicPartition, HeldReplica] = {}
         for partition in self.node.services.partitions:
             log = partition.log
             if not log.config.compact:
                 batches = logged_batches(log, log.log_start_offset, log.high_watermark)
-                found[partition.name] = Replica(log.log_start_offset, log.high_watermark, [each.entry for each in batches])
+                found[partition.name] = HeldReplica(log.log_start_offset, log.high_watermark, [each.entry for each in batches])
         return found
 
     def tell_writes_lost(self) -> None:
@@ -123,6 +160,26 @@ class ClusterMachine(Machine):
     def leads(self) -> bool:
         """Whether its controller is active."""
         return self.node is not None and self.is_alive and self.node.services.controller.is_active
+
+    # Disks
+
+    def wipe(self) -> None:
+        """End the process, and lose all files. The next life formats the directories again."""
+        self._trace.note(self.name, "wipe")
+        self.tell_writes_lost()
+        self._end(silently=True)
+        self.disk = self.disk.crash(power_loss=False)
+        self.disk.names = Names()
+        self.wipes += 1
+        if self.is_controller and not self._cluster.is_static:
+            self.settings = {**self.settings, AUTO_JOIN: "true"}
+
+    def fill_disk(self) -> None:
+        """Refuse what needs space on the disk, until the process ends. The node may stop by itself because of it."""
+        self._trace.note(self.name, "full disk")
+        self.fault_expected = True
+        for operation in FULL:
+            self.disk.fail(operation, error=errno.ENOSPC, times=None)
 
     async def stop(self) -> None:
         try:

@@ -22,6 +22,8 @@ KINDS = (
 """What may happen, see `troubles.py`."""
 LOSES_POWER = {"power": "kill", "power crash": "crash"}
 """Kinds that lose unsynced writes → what happens instead where acknowledged records are neither synced nor replicated."""
+DISK_KINDS = ("wipe", "full disk")
+"""What may also happen to disks where partitions have replicas."""
 AT_ONCE = {"crash": "kill", "power crash": "power"}
 """Ends in the middle of a change to the disk → those that come at once."""
 QUORUM_SETTINGS = {
@@ -68,6 +70,12 @@ class ClusterPlan:
     """How fast the clock of each node runs."""
     troubles: tuple[Trouble, ...]
     replication_factor: int = 1
+    controllers: int | None = None
+    """How many nodes are controllers, too; None: all. The others are brokers alone."""
+
+    @property
+    def has_wipes(self) -> bool:
+        return any(trouble.kind == "wipe" for trouble in self.troubles)
 
     @property
     def seed(self) -> int:
@@ -92,13 +100,20 @@ def make_cluster_plan(seed: int, nodes: int = NODES, replicas: int = 1) -> Clust
             kinds = [AT_ONCE.get(kind, kind) for kind in kinds]
     # A fast clock evicts members sooner than their session timeout says, and the checkers would not expect it.
     rates = (0.8, 0.95, 1.0, 1.0) if base.groups else (0.8, 0.95, 1.0, 1.0, 1.05, 1.25)
+    is_static = random.random() < 0.3
     return ClusterPlan(
         base,
         nodes,
-        is_static=random.random() < 0.3,
+        is_static,
         rates=tuple(random.choice(rates) for _ in range(nodes)),
-        troubles=(*(_trouble(random, kind, nodes) for kind in kinds), *_lonely(seed, nodes)),
+        troubles=(
+            *(_trouble(random, kind, nodes) for kind in kinds),
+            *_lonely(seed, nodes),
+            *_disks(seed, nodes, replicas),
+            *_voter_changes(seed, nodes, replicas, is_static),
+        ),
         replication_factor=replicas,
+        controllers=_controllers(seed, nodes),
     )
 
 
@@ -133,6 +148,26 @@ def _lonely(seed: int, nodes: int) -> list[Trouble]:
     """In some runs the active controller reaches clients and no other node: what it has decided then is never committed."""
     random = Random(f"{seed}/plan/lonely")
     return [replace(_trouble(random, "lonely leader", nodes), is_aimed=True)] if random.random() < 0.4 else []
+
+
+def _disks(seed: int, nodes: int, replicas: int) -> list[Trouble]:
+    """In some runs with replicas a disk is lost or full."""
+    random = Random(f"{seed}/plan/disks")
+    kinds = [kind for kind in DISK_KINDS if random.random() < 0.25 and replicas > 1]
+    return [replace(_trouble(random, kind, nodes), length_s=random.uniform(0.5, 2.0)) for kind in kinds]
+
+
+def _voter_changes(seed: int, nodes: int, replicas: int, is_static: bool) -> list[Trouble]:
+    """In some runs with replicas a controller is removed from the voters and added again."""
+    random = Random(f"{seed}/plan/voters")
+    if is_static or replicas == 1 or random.random() >= 0.25:
+        return []
+    return [replace(_trouble(random, "voter change", nodes), length_s=random.uniform(0.5, 2.0))]
+
+
+def _controllers(seed: int, nodes: int) -> int | None:
+    """In half of the clusters with more than three nodes, the first three are controllers."""
+    return 3 if nodes > 3 and Random(f"{seed}/plan/controllers").random() < 0.5 else None
 
 
 def _base(plan: Plan, random: Random) -> Plan:

@@ -47,6 +47,8 @@ from ottla.sim.cluster.timeline import timeline
 from ottla.sim.cluster.troubles import ClusterTroubles
 from ottla.sim.cluster.watching import Watch
 from ottla.sim.group_checkers import GroupCheckers
+from ottla.sim.histories.checking import Report
+from ottla.sim.histories.simulated import RecordedRun
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork
 from ottla.sim.run import TIME_LIMIT_S, Outcome, RunFailed, close_groups
@@ -94,7 +96,9 @@ class _Run:
         self._leaders, self._log = OneLeader(), CommittedLog()
         self._images = Images(self._image_committed)
         self._replicas = EqualReplicas()
-        self._durable = DurableMajority(lambda: {each.name: each.disk for each in self.machines}, METADATA_FOLDER)
+        self._durable = DurableMajority(
+            lambda: {each.name: each.disk for each in self.machines if each.is_controller}, METADATA_FOLDER
+        )
         self._states, self._records = PartitionStates(), CommittedRecords(self._held_by)
         self._steady = SteadyIsr(loop.true_time, LAG_MAX_MS / 1000 / max(plan.rates))
         self._joins, self._safekeeping = Joins(), Safekeeping()
@@ -103,7 +107,7 @@ class _Run:
             ClusterCheckers([self._leaders, self._log, self._durable, self._images, *looking_in]), trace
         )
         watch.delayed = self._joins.delayed
-        cluster = Cluster(seed, plan.nodes, plan.is_static, {TRANSACTION_VERSION: base.version.first})
+        cluster = Cluster(seed, plan.nodes, plan.is_static, {TRANSACTION_VERSION: base.version.first}, plan.controllers)
         self.machines = [
             ClusterMachine(
                 loop, self._network, Random(f"{seed}/machine/{number}"), trace, base.settings, cluster, number, watch
@@ -113,6 +117,7 @@ class _Run:
         for machine, rate in zip(self.machines, plan.rates, strict=True):
             machine.rate = rate
         self._groups = GroupCheckers(base)
+        self._recorded, self._report = RecordedRun(), Report([])
         checkers = Checkers(
             [
                 NoLoss(),
@@ -123,6 +128,7 @@ class _Run:
                 MonotonicQuorum(),
                 LastingTopics(),
                 self._records,
+                self._recorded,
                 *self._groups.all,
             ]
         )
@@ -147,7 +153,16 @@ class _Run:
         self._cast.assemble()
         clients = self._cast.clients
         tasks = [self._loop.create_task(client.run(), name=client.name) for client in clients]
-        troubles = ClusterTroubles(self.plan, self.machines, self._network, self.stage, clients, self._joins, self._safekeeping)
+        troubles = ClusterTroubles(
+            self.plan,
+            self.machines,
+            self._network,
+            self.stage,
+            clients,
+            self._joins,
+            self._safekeeping,
+            lambda: self._log.end_offset,
+        )
         await self._unless_failed(troubles.run(), tasks)
         await self._within(HEALING_S_MAX, "after the troubles", self._all_serve(), tasks)
         self.stage.is_ending = True
@@ -174,6 +189,7 @@ class _Run:
                 by_partition.setdefault(partition, {})[machine.name] = replica
         for partition, replicas in by_partition.items():
             self._replicas.replicas_read(partition, replicas)
+        self._report = self._recorded.judge(self.stage.history)
 
     # Waiting
 
@@ -198,6 +214,8 @@ class _Run:
             broker = newest.cluster.brokers.get(machine.number)
             if broker is None or broker.fenced:
                 return f"broker {machine.number} is fenced"
+            if machine.is_out_of_voters:
+                return f"{machine.name} is not a voter"
         return None
 
     async def _within(
@@ -234,6 +252,7 @@ class _Run:
         counts = {
             "lives": sum(machine.lives for machine in self.machines),
             "power losses": sum(machine.power_losses for machine in self.machines),
+            "wipes": sum(machine.wipes for machine in self.machines),
             "epochs": len(self._leaders.leaders),
             "batches": self._log.judged,
             "images": self._images.judged,
@@ -245,6 +264,9 @@ class _Run:
             "blocks": len(self._blocks.blocks),
             "acknowledged": sum(each.acknowledged for each in clients if isinstance(each, Producer)),
             "consumed": sum(each.read for each in clients if isinstance(each, Consumer)),
+            "recorded": self._report.stored,
+            "recorded as seen": self._report.seen,
+            "recorded transactions": self._report.transactions,
             **self._groups.counts(),
         }
         counts.update(sorted(self._network.counts.items()))

@@ -6,7 +6,7 @@
 - `cut off`: no other host can be reached; `deaf`: nothing arrives; `mute`: nothing leaves; `split`: two nodes cannot reach each
   other; `client`: a client cannot reach a node.
 - `storm`: packets are lost and connections are reset, everywhere. `slow disk`, `clock`: of one node.
-- `stale join`, `lonely leader`: see `joins.py`.
+- `stale join`, `lonely leader`: see `joins.py`; `wipe`, `full disk`: see `disks.py`; `voter change`: see `voter_changes.py`.
 
 Where acknowledged records need not be synced, `safekeeping.py` decides whether a node may end.
 """
@@ -14,15 +14,17 @@ Where acknowledged records need not be synced, `safekeeping.py` decides whether 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
 from ottla.sim.clients.client import Client, Stage
+from ottla.sim.cluster.disks import DiskTroubles
 from ottla.sim.cluster.joins import Joins, JoinTroubles
 from ottla.sim.cluster.machine import ClusterMachine
 from ottla.sim.cluster.plan import LOSES_POWER, ClusterPlan, Trouble
 from ottla.sim.cluster.safekeeping import Safekeeping
+from ottla.sim.cluster.voter_changes import VoterTroubles
 from ottla.sim.coordination import CLOCK_ERRORS_MS
 from ottla.sim.net import SimNetwork
 
@@ -42,12 +44,16 @@ class ClusterTroubles:
         clients: Sequence[Client],
         joins: Joins | None = None,
         safekeeping: Safekeeping | None = None,
+        committed_end: Callable[[], int] = int,
     ) -> None:
         self._plan, self._machines, self._network, self._stage = plan, machines, network, stage
         self._clients = clients
         self._random = Random(f"{plan.seed}/troubles")
         self._safekeeping = safekeeping or Safekeeping()
         self._joins = JoinTroubles(machines, network, joins or Joins(), self._random, self._lose_power)
+        quorum_turn = asyncio.Lock()
+        self._disks = DiskTroubles(machines, stage, self._safekeeping, committed_end, self._may_end, quorum_turn)
+        self._voters = VoterTroubles(machines, stage, quorum_turn)
 
     async def run(self) -> None:
         """Return when all troubles are over and every node has been started again. They may not be up yet."""
@@ -57,6 +63,7 @@ class ClusterTroubles:
         for machine in self._machines:
             machine.resume()
             self._revive(machine)
+        self._stage.is_disk_broken = False
         self._stage.trace.note("troubles", "over")
 
     async def _carry_out(self, trouble: Trouble) -> None:
@@ -72,6 +79,12 @@ class ClusterTroubles:
         elif trouble.kind == "stale join":
             self._stage.trace.note(machine.name, trouble.kind)
             await self._joins.stale_join(machine)
+        elif trouble.kind == "wipe":
+            await self._disks.wipe(machine, trouble.length_s)
+        elif trouble.kind == "voter change":
+            await self._voters.change(machine, trouble.length_s)
+        elif trouble.kind == "full disk":
+            await self._disks.full(machine, trouble.length_s)
         elif trouble.kind == "lonely leader":
             self._stage.trace.note(machine.name, trouble.kind)
             await self._joins.lonely_leader(machine)
@@ -108,9 +121,10 @@ class ClusterTroubles:
 
     def _may_end(self, kind: str, *machines: ClusterMachine) -> bool:
         """Whether these may end now, and takes account of it."""
-        if self._plan.base.is_flushed or self._plan.replication_factor == 1 or kind == "stop":
+        is_flushed = self._plan.base.is_flushed
+        if self._plan.replication_factor == 1 or kind == "stop" or (is_flushed and not self._plan.has_wipes):
             return True
-        loses_writes = kind in LOSES_POWER
+        loses_writes = kind == "wipe" or (kind in LOSES_POWER and not is_flushed)
         if not self._safekeeping.may_end({machine.number for machine in machines}, loses_writes):
             self._stage.trace.note(machines[0].name, "spared", f"{kind}: acknowledged records could be lost")
             return False

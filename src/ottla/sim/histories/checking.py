@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
+from ottla.ids import TopicPartition
 from ottla.sim.histories import cycles, polling, sending, transacting
 from ottla.sim.histories.facts import Facts, Finding
 from ottla.sim.histories.history import History
@@ -57,9 +59,12 @@ class Report:
             raise AssertionError("\n".join(self.lines))
 
 
-def check(history: History, *, is_read_whole: bool) -> Report:
-    """Run the checks. `is_read_whole`: consumers had the time to read everything that was stored."""
-    facts = Facts(history)
+def check(history: History, *, is_read_whole: bool, shrinking: Collection[TopicPartition] = ()) -> Report:
+    """Run the checks. `is_read_whole`: consumers had the time to read everything that was stored.
+
+    `shrinking`: partitions whose records may be removed.
+    """
+    facts = Facts(history, shrinking)
     lags_s = sending.lags_s(facts)
     return Report(
         [found for each in (*ALWAYS, *(AT_THE_END if is_read_whole else ())) for found in each(facts)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Collection
 from typing import NamedTuple
 
 from ottla.ids import TopicPartition
@@ -23,8 +24,10 @@ class Finding(NamedTuple):
 class Facts:
     """The facts of one history."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, shrinking: Collection[TopicPartition] = ()) -> None:
         self.history = history
+        self.shrinking = shrinking
+        """Partitions whose records may be removed, by compaction, retention or DeleteRecords: nobody must get them."""
         self.sends = history.of(Send)
         self.polls = history.of(Poll)
         self.transactions = history.of(Transaction)
@@ -66,11 +69,13 @@ class Facts:
 
     def readable(self, place: TopicPartition, is_committed: bool, start: int, end: int) -> list[int]:
         """The offsets from `start` up to `end` with a record that every consumer of that isolation level must get."""
-        offsets = self._readable.get((place, is_committed), [])
+        offsets = [] if place in self.shrinking else self._readable.get((place, is_committed), [])
         return offsets[bisect_left(offsets, start) : bisect_left(offsets, end)]
 
     def must_be_seen(self, send: Send) -> bool:
         """Whether consumers must get a record that is stored. Those that read everything also get what is not committed."""
+        if send.place in self.shrinking:
+            return False
         return send.transaction is None or send.transaction.is_committed or not self._is_only_committed
 
     def offset_of(self, send: Send) -> int | None:

@@ -95,7 +95,7 @@ class Poll:
 
 @dataclass(eq=False, slots=True)
 class Assigned:
-    """A consumer begins to read these partitions: it was assigned them, or sought another place. It reads others as before."""
+    """A consumer begins to read these partitions: its `group` assigned them, or it sought a place (None). Others go on."""
 
     process: str
     places: tuple[TopicPartition, ...]

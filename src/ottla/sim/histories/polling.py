@@ -39,7 +39,10 @@ class _Polls:
     def assigned(self, event: Assigned) -> None:
         for place in event.places:  # the others are read on
             self._last[event.process].pop(place, None)
-            self._assigned_s[event.process][place] = event.at_s
+            if event.group is None:  # it sought a place of its own choice
+                self._assigned_s[event.process].pop(place, None)
+            else:
+                self._assigned_s[event.process][place] = event.at_s
 
     def polled(self, poll: Poll) -> None:
         last, fresh = self._last[poll.process], self._assigned_s[poll.process]

@@ -41,7 +41,7 @@ def torn_transactions(facts: Facts) -> list[Finding]:
     missing: defaultdict[str, list[str]] = defaultdict(list)
     ended: dict[str, Transaction] = {}
     for send in facts.sends:
-        if send.transaction is None or send.offset is None:
+        if send.transaction is None or send.offset is None or send.place in facts.shrinking:
             continue
         (there if send.value in got else missing)[send.transaction.name].append(send.value)
         ended[send.transaction.name] = send.transaction

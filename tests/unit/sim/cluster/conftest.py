@@ -17,16 +17,18 @@ from ottla.sim.trace import Trace
 
 
 class Nodes:
-    """Three machines, not started."""
+    """Machines, not started."""
 
-    def __init__(self, loop: VirtualLoop, checkers: list[ClusterChecker], is_static: bool) -> None:
+    def __init__(
+        self, loop: VirtualLoop, checkers: list[ClusterChecker], is_static: bool, count: int, controllers: int | None
+    ) -> None:
         self.network = SimNetwork(Random(1))
         self.trace = Trace(loop)
         self.watch = Watch(ClusterCheckers(checkers), self.trace)
-        cluster = Cluster(1, 3, is_static, {})
+        cluster = Cluster(1, count, is_static, {}, controllers)
         self.machines = [
             ClusterMachine(loop, self.network, Random(number), self.trace, QUORUM_SETTINGS, cluster, number, self.watch)
-            for number in (1, 2, 3)
+            for number in range(1, count + 1)
         ]
 
     async def start(self) -> None:
@@ -49,13 +51,15 @@ OnNodes = Callable[..., None]
 
 @pytest.fixture
 def on_nodes() -> OnNodes:
-    """Runs a body with three machines."""
+    """Runs a body with three machines, or as many as asked for."""
 
-    def run(body: Body, *checkers: ClusterChecker, is_static: bool = False) -> None:
+    def run(
+        body: Body, *checkers: ClusterChecker, is_static: bool = False, count: int = 3, controllers: int | None = None
+    ) -> None:
         loop = VirtualLoop(600)
 
         async def work() -> None:
-            await body(Nodes(loop, list(checkers), is_static))
+            await body(Nodes(loop, list(checkers), is_static, count, controllers))
 
         loop.run(work(), close_dead=True)
 

@@ -45,3 +45,13 @@ def test_a_node_stops_cleanly_without_a_quorum(on_nodes: Any) -> None:
             assert not machine.failures
 
     on_nodes(body)
+
+
+def test_five_machines_of_which_three_are_controllers(on_nodes: Any) -> None:
+    async def body(nodes: Any) -> None:
+        await nodes.start()
+        await nodes.until(lambda: all(len(machine.image.cluster.brokers) == 5 for machine in nodes.machines))
+        assert [machine.quorum.is_voter for machine in nodes.machines] == [True] * 3 + [False] * 2
+        assert not any(machine.is_out_of_voters for machine in nodes.machines)
+
+    on_nodes(body, count=5, controllers=3)

@@ -1,6 +1,6 @@
 """Plans of runs with several nodes."""
 
-from ottla.sim.cluster.plan import AT_ONCE, JOIN_KINDS, KINDS, LOSES_POWER, make_cluster_plan
+from ottla.sim.cluster.plan import AT_ONCE, DISK_KINDS, JOIN_KINDS, KINDS, LOSES_POWER, make_cluster_plan
 from ottla.sim.coordination import FLUSHED
 
 
@@ -40,3 +40,23 @@ def test_replicas_lose_unsynced_writes_and_meet_troubles_of_joins() -> None:
     unsynced = {trouble.kind for plan in plans if not plan.base.is_flushed for trouble in plan.troubles}
     assert {"power", *JOIN_KINDS} <= unsynced
     assert not unsynced & AT_ONCE.keys(), "whether a node may end is decided when it ends"
+
+
+def test_disks_are_lost_or_full_only_where_partitions_have_replicas() -> None:
+    replicated = [make_cluster_plan(seed, replicas=3) for seed in range(40)]
+    assert {*DISK_KINDS} <= {trouble.kind for plan in replicated for trouble in plan.troubles}
+    for seed in range(40):
+        assert not make_cluster_plan(seed).has_wipes
+        assert len(make_cluster_plan(seed).troubles) <= len(replicated[seed].troubles)
+
+
+def test_of_five_nodes_three_or_all_are_controllers() -> None:
+    assert {make_cluster_plan(seed, nodes=5).controllers for seed in range(20)} == {3, None}
+    assert {make_cluster_plan(seed, nodes=3).controllers for seed in range(20)} == {None}
+
+
+def test_voters_change_only_where_the_metadata_log_has_them() -> None:
+    plans = [make_cluster_plan(seed, replicas=3) for seed in range(60)]
+    changed = [plan for plan in plans if any(trouble.kind == "voter change" for trouble in plan.troubles)]
+    assert changed
+    assert not any(plan.is_static for plan in changed)

@@ -104,3 +104,13 @@ def test_an_assignment_of_other_partitions_changes_nothing(story: Any) -> None:
     story.history.assigned("c", [TopicPartition("t", 1)])
     story.read((1, "v1"), (2, "v2"))
     assert story.found() == ["poll goes back"]
+
+
+def test_a_member_that_seeks_may_go_back(story: Any) -> None:
+    story.history.assigned("a", [PLACE], "g")
+    story.stored("x", 0)
+    story.read((0, "x"), by="a", group="g")
+    story.history.commits("g", {PLACE: 1}).acknowledged()
+    story.history.assigned("a", [PLACE])
+    story.read((0, "x"), by="a", group="g")
+    assert story.found() == []

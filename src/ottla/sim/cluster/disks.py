@@ -1,0 +1,92 @@
+"""Troubles of disks: `wipe`, a node loses all its files and comes back under its id; `full disk`, it has no space for a while.
+
+Whether a node may be wiped is decided by what the others have:
+
+- of partitions, another replica that could lead (`safekeeping.py`);
+- of the metadata log, all that is committed, on every other controller. With static voters a wiped node votes under its old
+  key, and does not remember its votes: all controllers must know the leader of the same epoch, so that none stands in it.
+
+A node is wiped only while all controllers are voters. Two lost voters of three would end the quorum, as in Kafka.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ottla.sim.clients.client import Stage
+    from ottla.sim.cluster.machine import ClusterMachine
+    from ottla.sim.cluster.safekeeping import Safekeeping
+
+WAIT_S_MAX = 6.0
+"""How long the others may take until they have everything."""
+REJOIN_S_MAX = 15.0
+LOOK_S = 0.05
+
+
+class DiskTroubles:
+    """Carries them out on `machines`. `committed_end` gives the end of the committed metadata log; `may_end` notes an end."""
+
+    def __init__(
+        self,
+        machines: Sequence[ClusterMachine],
+        stage: Stage,
+        safekeeping: Safekeeping,
+        committed_end: Callable[[], int],
+        may_end: Callable[..., bool],
+        quorum_turn: asyncio.Lock | None = None,
+    ) -> None:
+        self._machines, self._stage, self._safekeeping = machines, stage, safekeeping
+        self._committed_end, self._may_end = committed_end, may_end
+        self._quorum_turn = quorum_turn or asyncio.Lock()
+        """Held while a controller is not a voter."""
+
+    async def wipe(self, machine: ClusterMachine, down_s: float) -> None:
+        async with self._quorum_turn:
+            async with machine.turn:
+                if not await soon(lambda: self._may_be_wiped(machine), WAIT_S_MAX):
+                    self._stage.trace.note(machine.name, "spared", "wipe: the others have not all that it has")
+                    return
+                self._may_end("wipe", machine)
+                machine.wipe()
+                await asyncio.sleep(down_s)
+                machine.start()
+            if not await soon(lambda: self._all_vote(), REJOIN_S_MAX):
+                self._stage.trace.note(machine.name, "no voter", f"{REJOIN_S_MAX:g} s after it was wiped")
+
+    def _may_be_wiped(self, machine: ClusterMachine) -> bool:
+        return self._all_vote() and self._is_kept_by_others(machine)
+
+    def _is_kept_by_others(self, machine: ClusterMachine) -> bool:
+        controllers = [each for each in self._machines if each.is_controller]
+        if len({each.quorum.epoch for each in controllers}) > 1 or not all(each.quorum.has_leader for each in controllers):
+            return False
+        end = self._committed_end()
+        kept = all(each.quorum.synced_offset >= end for each in controllers if each is not machine)
+        return kept and self._safekeeping.may_end({machine.number}, loses_writes=True)
+
+    def _all_vote(self) -> bool:
+        return all(each.is_up and not each.is_out_of_voters for each in self._machines)
+
+    async def full(self, machine: ClusterMachine, length_s: float) -> None:
+        async with machine.turn:
+            if not self._may_end("kill", machine):  # it stops by itself as soon as it cannot write
+                return
+            self._stage.is_disk_broken = True
+            machine.fill_disk()
+            await asyncio.sleep(length_s)
+            machine.kill()
+            machine.start()
+
+
+async def soon(condition: Callable[[], bool], limit_s: float) -> bool:
+    """Wait until `condition` holds. Returns whether it does within `limit_s`."""
+    loop = asyncio.get_running_loop()
+    until_s = loop.time() + limit_s
+    while not condition():
+        if loop.time() >= until_s:
+            return False
+        await asyncio.sleep(LOOK_S)
+    return True

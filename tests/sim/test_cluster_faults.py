@@ -1,0 +1,54 @@
+"""Runs with lost and full disks, changed voters, and five nodes: the fault has happened, and every invariant holds."""
+
+import pytest
+
+from ottla.sim.cluster.plan import make_cluster_plan
+from ottla.sim.cluster.run import run_cluster_seed
+from ottla.sim.run import Outcome
+
+WIPED = {"static_voters": 16, "voters_in_the_log": 4}
+FULL = 40
+CHANGED_VOTERS = 14
+FIVE_NODES = {"three_controllers": 4, "five_controllers": 1}
+LONG_SEEDS = 60
+SEEDS_PER_LONG_TEST = 10
+
+
+def run(seed: int, nodes: int = 3) -> Outcome:
+    return run_cluster_seed(seed, nodes, replicas=3)
+
+
+def events(outcome: Outcome, name: str) -> list[str]:
+    """The events of this name of all nodes."""
+    return [line for line in outcome.trace if line[14:15] == "n" and line[23:].startswith(name)]
+
+
+@pytest.mark.parametrize("seed", WIPED.values(), ids=WIPED.keys())
+def test_a_wiped_node_gets_a_snapshot_and_its_replicas_from_the_others(seed: int) -> None:
+    outcome = run(seed)
+    assert outcome.counts["wipes"] == 1
+    assert events(outcome, "loads")
+
+
+def test_a_node_stops_when_its_disk_is_full_and_comes_back() -> None:
+    outcome = run(FULL)
+    assert events(outcome, "full disk")
+    assert events(outcome, "gives up")
+
+
+def test_a_voter_is_removed_and_added() -> None:
+    assert [line.split()[-1] for line in events(run(CHANGED_VOTERS), "voters")] == ["removed", "added"]
+
+
+@pytest.mark.parametrize("kind", FIVE_NODES)
+def test_five_nodes(kind: str) -> None:
+    seed = FIVE_NODES[kind]
+    assert make_cluster_plan(seed, 5, 3).controllers == (3 if kind == "three_controllers" else None)
+    assert run(seed, nodes=5).counts["committed records"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, LONG_SEEDS, SEEDS_PER_LONG_TEST))
+def test_many_seeds_of_five_nodes(first: int) -> None:
+    for seed in range(first, first + SEEDS_PER_LONG_TEST):
+        run(seed, nodes=5)
