@@ -4,9 +4,9 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.peers.leaders import await_in_sync
+from tests.support.peers.leaders import await_in_sync, states
 from tests.support.peers.load import QUICK
-from tests.support.servers.ottla_cluster import NODES, OttlaCluster
+from tests.support.servers.ottla_cluster import OttlaCluster
 
 from ottla import Admin
 from ottla.client.admin.topics import NewTopic
@@ -16,25 +16,15 @@ pytestmark = pytest.mark.slow
 TOPIC, PARTITIONS = "idle", 1000
 
 
-def changes(cluster: OttlaCluster) -> list[str]:
-    """What the nodes have said about ISRs, fenced brokers and new controllers."""
-    said = ("the ISR is", "is fenced", "is active in epoch")
-    return [line for node in NODES for line in cluster.log_text(node).splitlines() if any(each in line for each in said)]
-
-
-def states(admin: Admin) -> dict[int, tuple[int | None, frozenset[int]]]:
-    return {each.partition: (each.leader, frozenset(each.isr)) for each in admin.describe_topics([TOPIC])[TOPIC].partitions}
-
-
 def stay_idle(folder: Path, seconds: float) -> None:
     # Sessions as in Kafka: this is about replicas that fetch nothing, not about a busy machine.
     with OttlaCluster(folder, {"broker.session.timeout.ms": 9000}) as cluster, Admin(cluster.bootstrap, **QUICK) as admin:
         admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)]).raise_first()
         await_in_sync(admin, TOPIC)
-        before, said = states(admin), changes(cluster)
+        before, said = states(admin, TOPIC), cluster.changes()
         time.sleep(seconds)  # the point of the test: for so long nothing happens
-        assert states(admin) == before
-        assert changes(cluster) == said
+        assert states(admin, TOPIC) == before
+        assert cluster.changes() == said
 
 
 @pytest.mark.timeout(600)

@@ -3,10 +3,11 @@
 from contextlib import suppress
 
 from tests.support.peers.topics import await_true
+from tests.support.servers.kafka_server import HANG_S
 
 from ottla import Admin
 from ottla.client.admin.topics import NewTopic
-from ottla.errors import ElectionNotNeededError, KafkaError, PreferredLeaderNotAvailableError
+from ottla.errors import ElectionNotNeededError, KafkaError, PreferredLeaderNotAvailableError, TopicExistsError
 from ottla.ids import TopicPartition
 
 
@@ -14,7 +15,8 @@ def make_replicated(
     admin: Admin, topic: str, assignment: dict[int, list[int]], configs: dict[str, object] | None = None
 ) -> None:
     """Create a topic whose partitions have these replicas, the preferred leader first, and wait until all are in sync."""
-    admin.create_topics([NewTopic(topic, replicas=assignment, configs=configs)]).raise_first()
+    with suppress(TopicExistsError):  # the client asked again: on a busy machine the first answer was late
+        admin.create_topics([NewTopic(topic, replicas=assignment, configs=configs)]).raise_first()
     await_in_sync(admin, topic)
 
 
@@ -24,12 +26,17 @@ def leaders(admin: Admin, topic: str) -> dict[int, int | None]:
     return {each.partition: each.leader for each in found.partitions}
 
 
+def states(admin: Admin, topic: str) -> dict[int, tuple[int | None, frozenset[int]]]:
+    """Leader and in-sync replicas of a topic's partitions."""
+    return {each.partition: (each.leader, frozenset(each.isr)) for each in admin.describe_topics([topic])[topic].partitions}
+
+
 def in_sync(admin: Admin, topic: str) -> dict[int, set[int]]:
     """The in-sync replicas of a topic's partitions."""
     return {each.partition: set(each.isr) for each in admin.describe_topics([topic])[topic].partitions}
 
 
-def await_in_sync(admin: Admin, topic: str) -> None:
+def await_in_sync(admin: Admin, topic: str, timeout_s: float = HANG_S) -> None:
     """Wait until every replica of every partition is in sync."""
 
     def is_so() -> bool:
@@ -39,7 +46,7 @@ def await_in_sync(admin: Admin, topic: str) -> None:
             return False
         return all(set(each.isr) == set(each.replicas) for each in found.partitions)
 
-    await_true(is_so, f"all replicas of {topic} to be in sync")
+    await_true(is_so, f"all replicas of {topic} to be in sync", timeout_s)
 
 
 def await_leader(admin: Admin, topic: str, partition: int, node: int | None) -> None:

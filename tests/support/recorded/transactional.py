@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from confluent_kafka import KafkaException
 from tests.support.peers.load import QUICK
+from tests.support.recorded.confluent_transactions import ConfluentTransactions
 from tests.support.servers.kafka_server import HANG_S
 
 import ottla
@@ -15,15 +17,27 @@ from ottla.sim.histories.history import History, Send, Transaction
 
 ABORTED_EVERY = 5
 PAUSE_S = 0.05
+TIMEOUT_MS = 300_000
+"""Far above what a transaction takes on a busy machine: its producer would be fenced."""
 
 
 class RecordedProgram:
-    """A thread with an Ottla producer of one transactional id. A producer that fails is replaced, as a program would be.
+    """A thread with a producer of one transactional id. A producer that fails is replaced, as a program would be.
 
-    `group` is its own: its committed offset is the number of the last transaction that was committed.
+    `group` is its own: its committed offset is the number of the last transaction that was committed. `library` is "ottla" or
+    "confluent"; `pause_s` is between two transactions.
     """
 
-    def __init__(self, history: History, name: str, bootstrap: str, topic: str, partitions: int) -> None:
+    def __init__(
+        self,
+        history: History,
+        name: str,
+        bootstrap: str,
+        topic: str,
+        partitions: int,
+        library: str = "ottla",
+        pause_s: float = PAUSE_S,
+    ) -> None:
         self.name = name
         self.group = f"{name}-offsets"
         self.committed = 0
@@ -32,6 +46,8 @@ class RecordedProgram:
         """Why producers were replaced."""
         self._history = history
         self._bootstrap = bootstrap
+        self._library = library
+        self._pause_s = pause_s
         self._places = [TopicPartition(topic, index) for index in range(partitions)]
         self._number = 0
         self._is_over = threading.Event()
@@ -53,22 +69,27 @@ class RecordedProgram:
 
     def _run(self) -> None:
         """Run transactions until the producer fails or all is over."""
-        producer = ottla.Producer(
+        producer = self._producer()
+        try:
+            producer.init_transactions()
+            while not self._is_over.wait(self._pause_s):
+                self._transact(producer)
+        except (KafkaError, KafkaException) as failure:
+            self.replaced.append(repr(failure))
+        finally:
+            producer.close(5)
+
+    def _producer(self) -> Any:
+        if self._library == "confluent":
+            return ConfluentTransactions(self._bootstrap, self.name, TIMEOUT_MS)
+        return ottla.Producer(
             self._bootstrap,
             transactional_id=self.name,
-            transaction_timeout_ms=60_000,
+            transaction_timeout_ms=TIMEOUT_MS,
             max_block_ms=120_000,
             delivery_timeout_ms=120_000,
             **QUICK,
         )
-        try:
-            producer.init_transactions()
-            while not self._is_over.wait(PAUSE_S):
-                self._transact(producer)
-        except KafkaError as failure:
-            self.replaced.append(repr(failure))
-        finally:
-            producer.close(5)
 
     def _transact(self, producer: Any) -> None:
         self._number += 1

@@ -105,10 +105,15 @@ def properties_text(properties: Mapping[str, object]) -> str:
     return "".join(f"{key}={value}\n" for key, value in escaped.items())
 
 
+def addresses_of(properties: Mapping[str, object]) -> dict[str, tuple[str, int]]:
+    """Host and port of the listeners in `properties`, by the listeners' names."""
+    listeners = (entry.strip().split("://") for entry in str(properties["listeners"]).split(","))
+    return {name: (address.rpartition(":")[0], int(address.rpartition(":")[2])) for name, address in listeners}
+
+
 def ports_of(properties: Mapping[str, object]) -> dict[str, int]:
     """The ports of the listeners in `properties`, by the listeners' names."""
-    listeners = (entry.strip().split("://") for entry in str(properties["listeners"]).split(","))
-    return {name: int(address.rpartition(":")[2]) for name, address in listeners}
+    return {name: port for name, (_, port) in addresses_of(properties).items()}
 
 
 class KafkaServer:
@@ -131,11 +136,12 @@ class KafkaServer:
         self._log_path = self._folder / "server.log"
         self.properties = default_properties(self.data_dir, *free_ports(2)) | dict(properties)
         self._roles = str(self.properties["process.roles"]).split(",")
-        ports = ports_of(self.properties)
-        self.controller_port = ports.pop(str(self.properties["controller.listener.names"]), 0)
-        self.port = next(iter(ports.values())) if "broker" in self._roles else self.controller_port
-        self.bootstrap = f"127.0.0.1:{self.port}"
-        self.controller_bootstrap = f"127.0.0.1:{self.controller_port}"
+        addresses = addresses_of(self.properties)
+        controller = addresses.pop(str(self.properties["controller.listener.names"]), ("127.0.0.1", 0))
+        self._host, self.port = next(iter(addresses.values())) if "broker" in self._roles else controller
+        self.controller_port = controller[1]
+        self.bootstrap = f"{self._host}:{self.port}"
+        self.controller_bootstrap = f"{controller[0]}:{self.controller_port}"
         self._command = list(command)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -211,7 +217,7 @@ class KafkaServer:
 
     def _answers(self) -> bool:
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            with socket.create_connection((self._host, self.port), timeout=5) as connection:
                 return broker_count(connection) > 0 if "broker" in self._roles else answers_api_versions(connection)
         except OSError:
             return False

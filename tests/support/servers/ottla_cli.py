@@ -77,3 +77,10 @@ def _standard_input(content: bytes) -> Iterator[None]:
         finally:
             sys.stdin.close()
             sys.stdin = before
+
+
+def hanging_transactions(bootstrap: str) -> list[str]:
+    """What `ottla transactions find-hanging` finds, of any age."""
+    found = run_cli("transactions", "find-hanging", "-b", bootstrap, "--max-transaction-timeout", 0, "--json")
+    assert found.rc == 0, found.err
+    return [line for line in found.lines if line.strip() not in ("", "[]")]

@@ -15,6 +15,7 @@ from types import TracebackType
 from tests.support.servers.apache_kafka import CLUSTER_ID
 from tests.support.servers.kafka_server import KafkaServer, free_ports, properties_text
 from tests.support.servers.ottla_server import OTTLA, run_ottla
+from tests.support.servers.wires import Wires
 
 NODES = (1, 2, 3)
 SETTINGS: dict[str, object] = {
@@ -24,18 +25,36 @@ SETTINGS: dict[str, object] = {
     "broker.session.timeout.ms": 3000,
     "broker.heartbeat.interval.ms": 300,
 }
+PATIENT: dict[str, object] = {
+    "broker.session.timeout.ms": 9000,
+    "broker.heartbeat.interval.ms": 1000,
+    "controller.quorum.fetch.timeout.ms": 10_000,
+    "controller.quorum.election.timeout.ms": 5000,
+    "controller.quorum.request.timeout.ms": 10_000,
+}
+"""For long tests, which meet a busy machine sooner or later: a node that waits for the processor for seconds is not a dead one.
+A killed controller is replaced as fast as with the defaults, since its port refuses; a killed broker is fenced after 9 s."""
 
 
 class OttlaCluster:
     """Three formatted nodes; `with` starts them all and ends those that are left.
 
-    Their log directories are node-N in `folder`, the further ones node-N-2 and so on.
+    Their log directories are node-N in `folder`, the further ones node-N-2 and so on. `wires` gives each node a network of its
+    own.
     """
 
-    def __init__(self, folder: Path, settings: Mapping[str, object] | None = None, directories: int = 1) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: Mapping[str, object] | None = None,
+        directories: int = 1,
+        wires: Wires | None = None,
+    ) -> None:
         ports = free_ports(2 * len(NODES))
-        controllers = dict(zip(NODES, ports[len(NODES) :], strict=True))
-        voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items())
+        hosts = {node: "127.0.0.1" if wires is None else wires.address(node) for node in NODES}
+        controllers = {node: f"{hosts[node]}:{port}" for node, port in zip(NODES, ports[len(NODES) :], strict=True)}
+        voters = ",".join(f"{node}@{address}" for node, address in controllers.items())
+        self._commands = {node: [*(() if wires is None else wires.enter(node)), *OTTLA, "server", "start"] for node in NODES}
         self._properties: dict[int, dict[str, object]] = {}
         self._logs: dict[int, str] = dict.fromkeys(NODES, "")
         self.nodes: dict[int, KafkaServer] = {}
@@ -47,7 +66,7 @@ class OttlaCluster:
             self._properties[node] = {
                 "process.roles": "broker,controller",
                 "node.id": node,
-                "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controllers[node]}",
+                "listeners": f"PLAINTEXT://{hosts[node]}:{port},CONTROLLER://{controllers[node]}",
                 "controller.listener.names": "CONTROLLER",
                 "controller.quorum.voters": voters,
                 # No others than these: the harness would add the setting that static voters exclude.
@@ -70,9 +89,7 @@ class OttlaCluster:
         """Start these nodes, and wait until each answers. Several are started at once: one alone is no quorum."""
         for node in nodes:
             data = str(self.directories[node][0])
-            self.nodes[node] = KafkaServer(
-                [*OTTLA, "server", "start"], self._properties[node], data, name=f"Ottla (node {node})"
-            )
+            self.nodes[node] = KafkaServer(self._commands[node], self._properties[node], data, name=f"Ottla (node {node})")
         with ThreadPoolExecutor(len(nodes)) as pool:
             list(pool.map(lambda node: self.nodes[node].start(), nodes))
 
@@ -84,6 +101,11 @@ class OttlaCluster:
     def log_text(self, node: int) -> str:
         """What a node has printed, in all of its runs."""
         return self._logs[node] + (self.nodes[node].log_text() if node in self.nodes else "")
+
+    def changes(self) -> list[str]:
+        """What the nodes have said about ISRs, fenced brokers and new controllers."""
+        said = ("the ISR is", "is fenced", "is active in epoch")
+        return [line for node in NODES for line in self.log_text(node).splitlines() if any(each in line for each in said)]
 
     def active_controller(self, among: Iterable[int] = NODES) -> int:
         """The node that became active in the highest epoch."""
