@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.logs.dump_log import Dump, parse_dump
+from tests.support.servers.class_archives import class_archive
 from tests.support.servers.kafka_jars import KAFKA_VERSION, KafkaUnavailable, fetch_jars, find_java
 from tests.support.servers.kafka_server import (
     HANG_S,
@@ -30,6 +31,7 @@ from tests.support.servers.kafka_server import (
 __all__ = ["KAFKA_VERSION", "ApacheKafka", "KafkaServer", "KafkaUnavailable", "ToolFailed", "ToolResult"]
 
 JAVA_SOURCES = Path(__file__).parents[1] / "java"
+LOG_BINDINGS = ("slf4j-nop-", "slf4j-simple-")
 CLUSTER_ID = "b3R0bGEtdGVzdHMtMDAwMQ"
 
 
@@ -51,8 +53,10 @@ class ApacheKafka:
 
     def __init__(self, java: str, jars: Sequence[Path]) -> None:
         self.java = java
-        self._tool_jars = [str(jar) for jar in jars if not jar.name.startswith("slf4j-simple-")]
-        self._server_jars = [str(jar) for jar in jars if not jar.name.startswith("slf4j-nop-")]
+        # What is in all class paths comes first: they can share an archive of classes.
+        self._jars = [str(jar) for jar in jars if not jar.name.startswith(LOG_BINDINGS)]
+        self._tool_jars = [*self._jars, *(str(jar) for jar in jars if jar.name.startswith("slf4j-nop-"))]
+        self._server_jars = [*self._jars, *(str(jar) for jar in jars if jar.name.startswith("slf4j-simple-"))]
 
     @classmethod
     def obtain(cls, groups: Sequence[str] = ("core",)) -> "ApacheKafka":
@@ -72,13 +76,20 @@ class ApacheKafka:
     def with_classes(self, folder: Path) -> "ApacheKafka":
         """The same with compiled classes of ours on the class path: plugins for a server."""
         extended = ApacheKafka(self.java, [])
+        extended._jars = self._jars
         extended._tool_jars = [*self._tool_jars, str(folder)]
         extended._server_jars = [*self._server_jars, str(folder)]
         return extended
 
     def jvm(self, flags: Sequence[str] = QUICK_JVM_FLAGS) -> list[str]:
-        """The beginning of a Java command. Libraries that it unpacks go to our temporary folder."""
-        return [self.java, *flags, f"-Djava.io.tmpdir={tempfile.gettempdir()}"]
+        """The beginning of a Java command. Libraries that it unpacks go to our temporary folder.
+
+        A class path must begin with the jars of `classpath` or `server_classpath`: with -Xshare:auto it uses their archive.
+        """
+        archive = class_archive(self.java, self._jars) if "-Xshare:auto" in flags else None
+        # Java prints why it does not take an archive among the output of a tool: not wanted there.
+        shared = [f"-XX:SharedArchiveFile={archive}", "-Xlog:disable"] if archive is not None else []
+        return [self.java, *flags, *shared, f"-Djava.io.tmpdir={tempfile.gettempdir()}"]
 
     def run_tool(
         self,

@@ -96,7 +96,7 @@ class JavaPrograms:
         """Start a program of ours (a file of that name in tests/support/java) or a class of Kafka's."""
         if (JAVA_SOURCES / f"{main_class}.java").exists():
             self.compile(main_class)
-        classpath = os.pathsep.join([str(self._folder), self._kafka.server_classpath])
+        classpath = os.pathsep.join([self._kafka.server_classpath, str(self._folder)])
         flags = [flag for flag in QUICK_JVM_FLAGS if not flag.startswith("-Xmx")]
         command = [*self._kafka.jvm([*flags, f"-Xmx{heap_mb}m", *LOGGED]), "-cp", classpath, main_class, *map(str, arguments)]
         return JavaProcess(main_class.rpartition(".")[2], command)

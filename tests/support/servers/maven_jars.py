@@ -32,14 +32,14 @@ def fetch_with_maven(what: str, name: str, coordinates: Sequence[str], *, is_tra
     folder = cache_folder() / name
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(folder.parent / f"{folder.name}.lock"):
+        with locked(folder.parent / f"{folder.name}.lock"):
             if not folder.is_dir():
                 _copy(what, coordinates, folder, is_transitive)
     return sorted(folder.glob("*.jar"))
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Hold an exclusive lock on `path`; the system releases it if this process dies."""
     with open(path, "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
