@@ -146,15 +146,10 @@ class RealStream:
         else:
             queue, unsent_bytes = self._queue, 0
             try:
-                for part in parts:
-                    if part.__class__ is RealFileRange:
-                        length = part.length
-                        if length <= SMALL_RANGE_BYTES:
-                            part = part.read()
-                    else:
-                        length = len(part)
+                for each in parts:
+                    length = len(each)
                     unsent_bytes += length
-                    queue.append(part)
+                    queue.append(each.read() if isinstance(each, RealFileRange) and length <= SMALL_RANGE_BYTES else each)
                 self.unsent_bytes = unsent_bytes
                 self._send_queue()
             except OSError as error:
@@ -184,11 +179,11 @@ class RealStream:
         try:
             while queue and self.unsent_bytes > enough:
                 head = queue[0]
-                if head.__class__ is RealFileRange:
+                if isinstance(head, RealFileRange):
                     if not self._send_range(head):
                         return
                 elif isinstance(head, BYTE_TYPES):
-                    if len(queue) > 1 and queue[1].__class__ is RealFileRange:
+                    if len(queue) > 1 and isinstance(queue[1], RealFileRange):
                         # The header of the next records. `send` takes half the time of `sendmsg`.
                         sent = self._socket.send(head, MORE_FOLLOWS)
                         self.unsent_bytes -= sent
