@@ -48,7 +48,8 @@ class FileRange(Protocol):
     def is_resident(self) -> bool:
         """Whether the bytes are in memory, so that sending them does not wait for the device.
 
-        Probes only a few of the bytes and never blocks. True also where the operating system cannot answer.
+        Probes only a few of the bytes and never blocks. Not the first: who makes a range has read its first header. True
+        also where the operating system cannot answer.
         """
         ...
 

@@ -165,6 +165,23 @@ def test_ranges_of_files_between_bytes(place: Place) -> None:
     place.run(check())
 
 
+def test_bytes_before_a_range_that_the_kernel_takes_in_pieces(place: Place) -> None:
+    async def check() -> None:
+        server, server_owner, client, _ = await pair(place, resume=False)
+        content = Random(3).randbytes(2 * LARGE)
+        file = place.disk.open(f"{place.folder}/a", OpenMode.CREATE)
+        file.append(content)
+        client.send([content[:LARGE], file.range(LARGE, LARGE), content[:10], file.range(0, 20_000), b"tail"])
+        assert client.unsent_bytes > LARGE, "this test is about more bytes than the kernel takes at once"
+        server.resume()
+        wanted = content + content[:10] + content[:20_000] + b"tail"
+        assert await server_owner.until_received(len(wanted)) == wanted
+        assert client.unsent_bytes == 0
+        server.close()
+
+    place.run(check())
+
+
 def test_more_parts_than_one_system_call_takes(place: Place) -> None:
     async def check() -> None:
         _, server_owner, client, _ = await pair(place)

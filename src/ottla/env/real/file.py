@@ -19,7 +19,7 @@ PARTS_MAX = 512
 """Parts handed to one pwritev; the system's own limit (IOV_MAX) is 1024 on Linux and macOS."""
 
 PROBE_BYTES = 512 << 10
-"""`is_resident` probes one byte of a range per so many bytes."""
+"""`is_resident` probes one byte of a range per so many bytes, and its last byte."""
 
 WARM_CHUNK_BYTES = 256 << 10
 
@@ -93,12 +93,11 @@ class RealFileRange:
     def is_resident(self) -> bool:
         if RWF_NOWAIT is None:
             return True
-        position, last = self.position, self.position + self.length - 1
+        fd, last = self._descriptor.fd, self.position + self.length - 1
         try:
-            while position < last:
-                os.preadv(self._descriptor.fd, _PROBE, position, RWF_NOWAIT)
-                position += PROBE_BYTES
-            os.preadv(self._descriptor.fd, _PROBE, last, RWF_NOWAIT)
+            os.preadv(fd, _PROBE, last, RWF_NOWAIT)
+            for position in range(self.position + PROBE_BYTES, last, PROBE_BYTES):
+                os.preadv(fd, _PROBE, position, RWF_NOWAIT)
         except BlockingIOError:
             return False
         except OSError as error:

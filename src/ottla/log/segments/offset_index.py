@@ -56,11 +56,20 @@ class OffsetIndex(SparseIndex):
 
     def lookup(self, offset: int) -> OffsetPosition:
         """The entry with the largest offset at or below `offset`; the beginning of the segment if there is none."""
+        return self.around(offset)[0]
+
+    def around(self, offset: int) -> tuple[OffsetPosition, OffsetPosition | None]:
+        """The entry that `lookup` finds and the one after it; None if that is not in memory."""
         number = self._number_at_or_below(KEY, offset - self.base_offset)
         if number < 0:
-            return OffsetPosition(self.base_offset, 0)
-        relative, position = self.entry(number)
-        return OffsetPosition(self.base_offset + relative, position)
+            return OffsetPosition(self.base_offset, 0), None
+        (keys, values), start = self._page_of(number)
+        number -= start
+        found = OffsetPosition(self.base_offset + keys[number], values[number])
+        number += 1
+        if number == len(keys):
+            return found, None
+        return found, OffsetPosition(self.base_offset + keys[number], values[number])
 
     def offset_at_or_after(self, position: int) -> int | None:
         """The offset of the first entry at or after `position`, if there is one."""

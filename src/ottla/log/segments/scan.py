@@ -73,6 +73,17 @@ def find_offset(file: File, offset: int, position: int, end: int, indexed_offset
     return None
 
 
+def batch_at(file: File, position: int, end: int) -> BatchPlace | None:
+    """The batch that begins at `position`; None if no batch does."""
+    data = file.read(position, HEADER_SIZE)
+    if len(data) < HEADER_SIZE:
+        return None
+    try:
+        return _place_in(file, data, 0, position, end)
+    except CorruptFile:
+        return None
+
+
 def headers(file: File, position: int, end: int, chunk_bytes: int = HEADERS_CHUNK_BYTES) -> Iterator[tuple[int, BatchView]]:
     """Position and header of every batch from `position` to `end`. A view is sure to hold only the header, not the records."""
     data, start = b"", 0

@@ -16,7 +16,7 @@ from ottla.errors import CorruptFile, OttlaError
 from ottla.log.fast_path.kernels import UNKNOWN_TIMESTAMP
 from ottla.log.names import LOG_SUFFIX
 from ottla.log.segments.offset_index import RELATIVE_OFFSET_MAX
-from ottla.log.segments.scan import BatchPlace, damage, find_offset, headers
+from ottla.log.segments.scan import BatchPlace, batch_at, damage, find_offset, headers
 from ottla.log.segments.segment_files import SegmentFiles
 from ottla.log.segments.sparse_index import CorruptIndex
 from ottla.log.segments.time_index import NO_TIMESTAMP, TimestampOffset
@@ -27,6 +27,9 @@ logger = logging.getLogger("ottla.log")
 CUT_CHECK_BYTES = 1 << 20
 """How many bytes after its last entry a time index is compared with the batches when a segment is opened."""
 
+
+LARGE_BATCH_BYTES = 8192
+"""If two index entries are this far apart, there is most likely one batch between them: index.interval.bytes is 4096."""
 
 POSITION_MAX = (1 << 31) - 1
 """The largest position in a log file: indexes store positions as int32."""
@@ -218,11 +221,16 @@ class Segment(SegmentFiles):
                 return None
             return BatchPlace(self._last_base_offset, self._last_offset, self._last_position, self._last_size)
         try:
-            offset_found, position = self.offset_index.lookup(offset)
+            (offset_found, position), after = self.offset_index.around(offset)
         except CorruptIndex as error:
             self.rebuild_indexes(error)
-            offset_found, position = self.offset_index.lookup(offset)
+            (offset_found, position), after = self.offset_index.around(offset)
         size = self.file.size
+        if after is not None and offset_found < offset and after.position - position >= LARGE_BATCH_BYTES:
+            # Large batches have an entry each, so the next entry's batch is the one, unless some small ones come before it.
+            place = batch_at(self.file, after.position, size)
+            if place is not None and place.base_offset <= offset and place.last_offset == after.offset:
+                return place
         if position == 0:
             return find_offset(self.file, offset, 0, size)
         try:

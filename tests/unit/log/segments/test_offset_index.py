@@ -46,6 +46,22 @@ def test_lookup_finds_the_entry_at_or_below(count: int) -> None:
         assert again.lookup(offset) == expected(entries, offset), offset
 
 
+@pytest.mark.parametrize("reopen", [False, True])
+def test_the_entry_after_is_given_unless_it_is_on_another_page(reopen: bool) -> None:
+    disk = MemoryDisk()
+    index = filled(disk, 5000)
+    if reopen:
+        index.close()
+        index = new_index(disk)
+    for number in (0, 1, 510, 511, 512, 3000, 4998, 4999):
+        found, after = index.around(BASE + 10 * number + 9)
+        assert found == (BASE + 10 * number + 9, 4096 * (number + 1))
+        if after is not None:
+            assert after == (BASE + 10 * number + 19, 4096 * (number + 2))
+        assert (after is None) == (number in (511, 4999))
+    assert index.around(BASE) == ((BASE, 0), None)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     steps=st.lists(st.tuples(st.integers(1, 50), st.integers(1, 9000)), max_size=1500),

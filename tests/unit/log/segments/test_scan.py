@@ -7,7 +7,7 @@ from tests.support.logs.batches import make_batch, sized_batch
 
 from ottla.env import File, OpenMode
 from ottla.errors import CorruptFile, CorruptRecords
-from ottla.log.segments.scan import checked_batches, find_offset, headers
+from ottla.log.segments.scan import BatchPlace, batch_at, checked_batches, find_offset, headers
 from ottla.sim.disk import MemoryDisk
 
 BATCHES = [
@@ -34,6 +34,17 @@ def test_every_scan_finds_every_batch() -> None:
     assert [offset for _, offset, _ in places] == [10, 12, 20, 21, 22]
     for small in (61, 100, 4096):
         assert [position for position, _ in headers(file, 0, file.size, small)] == [position for position, _, _ in places]
+
+
+def test_a_batch_is_read_where_one_begins_and_only_there() -> None:
+    file, size = file_of(WHOLE), len(WHOLE)
+    second, last = len(BATCHES[0]), size - len(BATCHES[-1])
+    assert batch_at(file, second, size) == BatchPlace(12, 14, second, len(BATCHES[1]))
+    assert batch_at(file, last, size) == BatchPlace(22, 22, last, len(BATCHES[-1]))
+    assert batch_at(file, second + 1, size) is None
+    assert batch_at(file, last, size - 1) is None, "the batch reaches past the end"
+    assert batch_at(file, size - 10, size) is None
+    assert batch_at(file, size + 10, size) is None
 
 
 @pytest.mark.parametrize(("offset", "found"), [(0, 10), (11, 10), (12, 12), (14, 12), (15, 20), (22, 22)])

@@ -10,6 +10,7 @@ from tests.support.logs.batches import T0, make_batch, sized_batch, values_of
 from ottla.config.topic import LogConfig
 from ottla.env import OpenMode
 from ottla.errors import CorruptFile
+from ottla.log.segments.scan import BatchPlace
 from ottla.log.segments.segment import Segment
 from ottla.log.segments.time_lookup import find_by_time, find_max_timestamp
 from ottla.records.batch import BatchView
@@ -41,7 +42,7 @@ def filled(disk: MemoryDisk, sizes: list[int], config: LogConfig = CONFIG) -> Se
 
 
 @settings(max_examples=50, deadline=None)
-@given(sizes=st.lists(st.integers(90, 9000), max_size=40), interval=st.sampled_from([0, 1, 500, 4096]), reopen=st.booleans())
+@given(sizes=st.lists(st.integers(90, 20_000), max_size=40), interval=st.sampled_from([0, 1, 500, 4096]), reopen=st.booleans())
 def test_every_offset_is_found_in_its_batch(sizes: list[int], interval: int, reopen: bool) -> None:
     config = LogConfig(index_interval_bytes=interval)
     disk = MemoryDisk()
@@ -60,6 +61,46 @@ def test_every_offset_is_found_in_its_batch(sizes: list[int], interval: int, reo
         found = find_by_time(segment, T0 + 10 * number + 1, BASE)
         assert found is not None
         assert (found.timestamp, found.offset) == (T0 + 10 * number + 1, BASE + 3 * number + 1)
+
+
+def test_a_large_batch_with_an_index_entry_is_found_with_one_read() -> None:
+    segment = filled(MemoryDisk(), [15_000] * 8)
+    reads: list[int] = []
+    file = segment.file
+
+    class Counted:
+        size = file.size
+
+        def read(self, position: int, length: int) -> bytes:
+            reads.append(position)
+            return file.read(position, length)
+
+    segment.file = Counted()  # type: ignore[assignment]
+    size = file.size // 8
+    place = BatchPlace(BASE + 12, BASE + 13, 4 * size, size)
+    assert segment.find(BASE + 12) == place
+    assert segment.find(BASE + 13) == place
+    assert reads == [4 * size, 4 * size]
+    assert segment.find(BASE + 11) == place, "the offset is between two batches"
+
+
+def test_small_batches_before_a_large_one_are_found() -> None:
+    segment = filled(MemoryDisk(), [5000, 5000, 300, 300, 300, 15_000, 5000])
+    for number in range(7):
+        place = segment.find(BASE + 3 * number)
+        assert place is not None
+        assert place.base_offset == BASE + 3 * number
+
+
+def test_a_next_entry_that_is_wrong_is_not_believed() -> None:
+    segment = filled(MemoryDisk(), [15_000] * 8)
+    right = segment.find(BASE + 12)
+    index = segment.offset_index
+    number = next(number for number in range(index.count) if index.entry(number)[0] == 13)
+    size = segment.size // 8
+    for wrong in (5 * size, 4 * size + 1):
+        index._values[number] = wrong
+        assert segment.find(BASE + 12) == right
 
 
 def test_entries_name_the_last_offset_of_the_batch_they_point_to() -> None:

@@ -278,9 +278,9 @@ class Fetch:
                 is_counted = True
             data = self._read(partition, wanted, left_bytes, not total_bytes, is_counted)
             answers.append((wanted, data))
-            if data.records:
-                total_bytes += len(data.records)
-                left_bytes -= len(data.records)
+            if data.records is not None and (length := len(data.records)):
+                total_bytes += length
+                left_bytes -= length
             elif data.error_code or data.diverging_epoch is not None or data.preferred_read_replica >= 0:
                 has_failed = True
         self._left_bytes, self._total_bytes, self._has_failed = left_bytes, total_bytes, has_failed
