@@ -157,6 +157,10 @@ class SlicedWork(Pending):
             self._end_work()
             self.fail(failure)
 
+    def _finish(self, response: Message | None, failure: BaseException | None) -> None:
+        super()._finish(response, failure)
+        self._outer = None  # it refers to this one: the cycle would keep the response until the garbage collector runs
+
     def _only_waits(self) -> None:
         """All is done but for what the request waits for."""
         holder = self
@@ -212,6 +216,7 @@ class SlicedWork(Pending):
         else:
             self._steps.close()
             self._lane.pass_over_abandoned()
+        self._outer = None
 
 
 class Lane:

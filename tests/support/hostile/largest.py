@@ -54,4 +54,6 @@ def _element(binding: Binding, field: FieldSchema, version: int, shape: str, num
         return _struct(binding, field.struct, version, shape, number, is_top=False)
     if field.type == "string":
         return f"n{number}"
-    return bytes(16) if field.type in ("uuid", "bytes") else number % (30_000 if shape == "repeated" else 100)
+    if field.type in ("uuid", "bytes"):
+        return bytes(16)
+    return number % (30_000 if shape == "repeated" and field.type != "int8" else 100)

@@ -1,6 +1,8 @@
 """The lane: slices by the clock, turns of connections, off-loop calls, reserved memory."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -435,5 +437,39 @@ def test_task_of_the_node_lets_the_loop_turn_after_each_slice() -> None:
             await asyncio.sleep(0)
             seen.append("other")
         assert seen[:6] == ["work 0", "work 1", "other", "work 2", "work 3", "other"]
+
+    virtual(scenario())
+
+
+def test_work_within_work_is_gone_once_it_has_ended() -> None:
+    """The inner work knows the outer one, which keeps it as its end."""
+
+    class Kept(SlicedWork):
+        __slots__ = ("__weakref__",)
+
+    def inner_steps() -> Steps[Handled]:
+        yield None
+        return MetadataResponse()
+
+    def outer_steps(inner: Kept) -> Steps[Handled]:
+        yield None
+        return inner
+
+    async def scenario() -> None:
+        lane = Lane()
+        inner = Kept(lane, context_of(lane), inner_steps())
+        inner.hold()
+        outer = SlicedWork(lane, context_of(lane), outer_steps(inner))
+        outer.hold()
+        outer.run(lane.now_s() + 60)
+        inner.run(lane.now_s() + 60)
+        assert outer.is_done
+        gone = weakref.ref(inner)
+        gc.disable()
+        try:
+            del outer, inner
+            assert gone() is None
+        finally:
+            gc.enable()
 
     virtual(scenario())
