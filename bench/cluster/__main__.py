@@ -19,6 +19,8 @@ import os
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from bench.cluster import many, replicas, report, two_nodes
@@ -72,10 +74,17 @@ def _replicas(text: str) -> tuple[int, ...]:
 
 
 class Round:
-    """The samples of one new cluster."""
+    """Adds the samples of one new cluster to `samples`."""
 
-    def __init__(self, label: str, kafka: ApacheKafka, options: argparse.Namespace, progress: Progress) -> None:
-        self.samples: dict[str, list[float]] = defaultdict(list)
+    def __init__(
+        self,
+        label: str,
+        kafka: ApacheKafka,
+        options: argparse.Namespace,
+        progress: Progress,
+        samples: dict[str, list[float]],
+    ) -> None:
+        self.samples = samples
         self._label, self._kafka, self._options, self._progress = label, kafka, options, progress
 
     def measure(self) -> None:
@@ -132,25 +141,34 @@ Samples = dict[str, dict[str, list[float]]]
 """Side → row → samples."""
 
 
-def measure(options: argparse.Namespace, kafka: ApacheKafka, progress: Progress, samples: Samples) -> None:
-    """All chosen rows, on one side after the other; `samples` gets what is measured."""
-
-    def add(side: str, taken: dict[str, list[float]]) -> None:
-        for key, values in taken.items():
-            samples[side][key] += values
-
+def measure(options: argparse.Namespace, kafka: ApacheKafka, progress: Progress, samples: Samples) -> bool:
+    """All chosen rows, on one side after the other; `samples` gets what is measured. False if something failed."""
+    parts: list[Callable[[], None]] = []
     for _ in range(options.rounds):
         if set(options.rows) & set(GROUPS):
-            for side in samples:
-                one = Round(side, kafka, options, progress)
-                one.measure()
-                add(side, one.samples)
-        for count in options.replicas if "many" in options.rows else ():
-            for side in samples:
-                add(side, many.many_partitions(side, kafka, options.partitions, count, options.failovers, progress))
+            parts.append(partial(_groups, options, kafka, progress, samples))
+        if "many" in options.rows:
+            parts += [partial(_many, options, kafka, progress, samples, count) for count in options.replicas]
     if two_nodes.KEY in options.rows:
-        for side, rates in two_nodes.two_nodes(kafka, options.rounds, progress).items():
-            add(side, {two_nodes.KEY: rates})
+        parts.append(partial(two_nodes.two_nodes, kafka, options.rounds, progress, samples))
+    is_whole = True
+    for part in parts:
+        try:
+            part()
+        except (BenchFailed, TimeoutError, KafkaError) as failure:  # the next part begins with new clusters
+            progress.say(f"failed: {failure}")
+            is_whole = False
+    return is_whole
+
+
+def _groups(options: argparse.Namespace, kafka: ApacheKafka, progress: Progress, samples: Samples) -> None:
+    for side, taken in samples.items():
+        Round(side, kafka, options, progress, taken).measure()
+
+
+def _many(options: argparse.Namespace, kafka: ApacheKafka, progress: Progress, samples: Samples, replicas: int) -> None:
+    for side, taken in samples.items():
+        many.many_partitions(side, kafka, options.partitions, replicas, options.failovers, progress, taken)
 
 
 def main(arguments: list[str]) -> int:
@@ -159,13 +177,12 @@ def main(arguments: list[str]) -> int:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     compileall.compile_dir(report.SOURCES, quiet=2)
     keep()
-    kafka, progress, code = ApacheKafka.obtain(), Progress(), 0
+    kafka, progress, is_whole = ApacheKafka.obtain(), Progress(), False
     samples: Samples = {side: defaultdict(list) for side in (APACHE, OTTLA)}
     try:
-        measure(options, kafka, progress, samples)
-    except (BenchFailed, TimeoutError, KafkaError, KeyboardInterrupt) as ended:
-        progress.say(f"ended early: {ended or 'interrupted'}")
-        code = 1
+        is_whole = measure(options, kafka, progress, samples)
+    except KeyboardInterrupt:
+        progress.say("interrupted: results so far")
     results = Results(machine_facts())
     rows = table(options.partitions) | many.table(options.partitions) | two_nodes.ROWS
     results.add(figures(rows, samples[APACHE], samples[OTTLA]))
@@ -173,7 +190,7 @@ def main(arguments: list[str]) -> int:
     if options.save and results.figures:
         report.keep(results)
         progress.say("written to bench/cluster/results.json and docs/benchmarks.md")
-    return code
+    return 0 if is_whole else 1
 
 
 if __name__ == "__main__":

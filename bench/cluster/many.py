@@ -55,10 +55,15 @@ def table(partitions: int) -> dict[str, Row]:
 
 
 def many_partitions(
-    label: str, kafka: ApacheKafka, count: int, replicas: int, failovers: int, progress: Progress
-) -> dict[str, list[float]]:
-    """The samples of one new cluster with `count` partitions."""
-    taken: dict[str, list[float]] = {}
+    label: str,
+    kafka: ApacheKafka,
+    count: int,
+    replicas: int,
+    failovers: int,
+    progress: Progress,
+    taken: dict[str, list[float]],
+) -> None:
+    """Measure one new cluster with `count` partitions; `taken` gets the samples."""
 
     def take(row: str, value: float, more: str = "") -> None:
         taken.setdefault(f"many:r{replicas}-{row}", []).append(value)
@@ -86,7 +91,6 @@ def many_partitions(
         nodes.start()
         wait_for_leaders(nodes, topics, count, 1)
         take("start", (time.perf_counter() - began_s) * 1000, f", {nodes.cpu_seconds():.1f} s of CPU")
-    return taken
 
 
 def _create(nodes: ThreeNodes, count: int, replicas: int, progress: Progress) -> list[str]:

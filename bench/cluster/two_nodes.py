@@ -31,24 +31,22 @@ ROWS: dict[str, Row] = {KEY: ("1,000 connections × 1,000 partitions: one Apache
 WARM_UP_S, SATURATED_S = 3, 5
 
 
-def two_nodes(kafka: ApacheKafka, rounds: int, progress: Progress) -> Mapping[str, list[float]]:
-    """MB/s of one Apache node and of two Ottla nodes on this machine, loaded in turns."""
+def two_nodes(kafka: ApacheKafka, rounds: int, progress: Progress, samples: Mapping[str, dict[str, list[float]]]) -> None:
+    """MB/s of one Apache node and of two Ottla nodes on this machine, loaded in turns; `samples` of each side gets them."""
     allow_open_files(FILES_NEEDED)
-    rates: dict[str, list[float]] = {APACHE: [], OTTLA: []}
     with ExitStack() as stack:
         progress.say(f"{COUNT} partitions and connections on one Apache node and on two of Ottla")
         apache = kafka.start_server(SETTINGS, jvm_flags=SERVER_JVM_FLAGS)
         stack.callback(apache.kill)
         servers = {APACHE: apache.bootstrap, OTTLA: _up(stack, 2)}
-        loads = {label: stack.enter_context(_load(label, servers[label])) for label in rates}
+        loads = {label: stack.enter_context(_load(label, servers[label])) for label in samples}
         for number in range(rounds + 1):
             for label, load in loads.items():
                 answers_per_s = load.saturate(SATURATED_S if number else WARM_UP_S)
                 mb_per_s = answers_per_s * RECORDS_PER_BATCH * VALUE_BYTES / 1e6
                 if number:
-                    rates[label].append(mb_per_s)
+                    samples[label].setdefault(KEY, []).append(mb_per_s)
                     progress.say(f"{label}: {mb_per_s:.0f} MB/s with {COUNT} connections")
-    return rates
 
 
 def _up(stack: ExitStack, count: int) -> str:
