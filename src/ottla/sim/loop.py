@@ -5,7 +5,7 @@ loop with nothing ready and no timer set can never continue. That raises `Deadlo
 threads runs in place.
 
 Built on asyncio's own `BaseEventLoop`, so tasks, futures and timers are those of the real broker. Only the clock and the
-selector are replaced.
+loop's single turn (`_run_once`) are replaced.
 
 Several simulated processes can share one loop. Everything that a coroutine started by `spawn` does, starts or schedules belongs
 to its `Process`, through asyncio's context variables. `kill` ends a process as the operating system would, in the middle of a
@@ -26,6 +26,8 @@ from weakref import WeakSet
 _CLOSINGS_MAX = 1000
 TICK_S = 1e-9
 """The least time that passes until a timer fires."""
+CANCELLED_MIN = 100
+"""With more timers than this, half of them cancelled, the heap is built again without those."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -64,7 +66,10 @@ class VirtualLoop(base_events.BaseEventLoop):
         super().__init__()
         self._now_s = 0.0
         self._time_limit_s = time_limit_s
-        self._selector = _Jump(self)  # what BaseEventLoop._run_once waits with
+        self._scheduled: list[tuple[float, _Timer]] = []
+        """A heap of timers, with their times: the heap compares floats, and calls no method of a timer unless two are equal."""
+        self._timer_cancelled_count = 0
+        """As in BaseEventLoop: how many timers in the heap are cancelled."""
         self._dead_tasks: list[tuple[asyncio.Task[Any], Process]] = []
         self._any_dead = False
         self._paused: list[Process] = []
@@ -134,7 +139,8 @@ class VirtualLoop(base_events.BaseEventLoop):
             self._paused.remove(process)
         for task in process.tasks:  # first: only its wake-up handle, cancelled below, may hold a reference to a task
             self._note_dead(task, process)
-        for handle in [*self._ready, *self._scheduled]:  # type: ignore[attr-defined]  # BaseEventLoop's own queues
+        timers = [timer for _, timer in self._scheduled]
+        for handle in [*self._ready, *timers]:  # type: ignore[attr-defined]  # BaseEventLoop's own queue
             if _is_dead(handle._context):
                 handle.cancel()
 
@@ -144,11 +150,11 @@ class VirtualLoop(base_events.BaseEventLoop):
             return
         process.is_paused = True
         self._paused.append(process)
-        timers, ready = self._scheduled, self._ready  # type: ignore[attr-defined]  # BaseEventLoop's own queues
-        for timer in [each for each in timers if _is_paused(each._context) and not each.cancelled()]:
+        timers, ready = self._scheduled, self._ready  # type: ignore[attr-defined]  # BaseEventLoop's own queue
+        for timer in [each for _, each in timers if _is_paused(each._context) and not each.cancelled()]:
             timer._scheduled = False  # it is not in the heap any more
             process.held.append(timer)
-        timers[:] = [each for each in timers if each._scheduled]
+        timers[:] = [each for each in timers if each[1]._scheduled]
         heapq.heapify(timers)
         nothing = asyncio.Handle(lambda: None, (), self)
         nothing.cancel()
@@ -167,14 +173,14 @@ class VirtualLoop(base_events.BaseEventLoop):
         for handle in held:
             if handle.cancelled():
                 continue
-            if isinstance(handle, asyncio.TimerHandle):
+            if isinstance(handle, _Timer):
                 self._push(handle)
             else:
                 self._ready.append(handle)  # type: ignore[attr-defined]  # BaseEventLoop's own queue
 
-    def _push(self, timer: asyncio.TimerHandle) -> None:
-        heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]  # BaseEventLoop's own queue
-        timer._scheduled = True  # type: ignore[attr-defined]  # TimerHandle's own
+    def _push(self, timer: "_Timer") -> None:
+        heapq.heappush(self._scheduled, (timer._when, timer))
+        timer._scheduled = True
 
     def _note_dead(self, task: "asyncio.Task[Any]", process: Process) -> None:
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own switch
@@ -219,7 +225,7 @@ class VirtualLoop(base_events.BaseEventLoop):
         # Time passes before any timer fires. Else code that sums up floats could wait forever for a time that rounds to now.
         timer = _Timer(max(true_s, self._now_s + TICK_S), callback, args, self, context)
         timer.shown_s = shown_s
-        process = timer._context.get(_process)  # type: ignore[attr-defined]  # Handle's own
+        process = timer._context.get(_process)
         if process is not None and process.is_paused:
             process.held.append(timer)
         else:
@@ -230,20 +236,45 @@ class VirtualLoop(base_events.BaseEventLoop):
 
     # Time
 
+    def _run_once(self) -> None:
+        """One turn, as BaseEventLoop's: move timers that are due to the callbacks, and run those that are ready now."""
+        timers, ready = self._scheduled, self._ready  # type: ignore[attr-defined]  # BaseEventLoop's own queue
+        if len(timers) > CANCELLED_MIN and self._timer_cancelled_count > len(timers) / 2:
+            for _, timer in timers:
+                timer._scheduled = not timer._cancelled
+            timers[:] = [each for each in timers if each[1]._scheduled]
+            heapq.heapify(timers)
+            self._timer_cancelled_count = 0
+        else:
+            while timers and timers[0][1]._cancelled:
+                self._timer_cancelled_count -= 1
+                heapq.heappop(timers)[1]._scheduled = False
+        if ready or self._stopping:  # type: ignore[attr-defined]  # BaseEventLoop's own
+            self.tick()
+        else:
+            self.jump()
+        end_s = self._now_s + TICK_S
+        while timers and timers[0][0] < end_s:
+            timer = heapq.heappop(timers)[1]
+            timer._scheduled = False
+            ready.append(timer)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+
     def tick(self) -> None:
         """Let the least time pass if a timer waits for it: tasks that keep the loop busy must not stop the time."""
-        if self._scheduled:  # type: ignore[attr-defined]  # BaseEventLoop's own queue
-            when_s = self._scheduled[0]._when  # type: ignore[attr-defined]
+        if self._scheduled:
+            when_s = self._scheduled[0][0]
             if when_s <= self._now_s + TICK_S:
                 self._now_s = max(self._now_s, when_s)
 
-    def jump(self, timeout_s: float | None) -> None:
+    def jump(self) -> None:
         """Nothing is ready: move the time to the next timer."""
-        if timeout_s is None:
+        if not self._scheduled:
             raise Deadlock(f"nothing can happen any more at {self._now_s:.6f} s, but these still wait: {self._waiting()}")
-        # The timer's own time, because now + timeout may round to just before it.
-        if timeout_s > 0:
-            self._now_s = max(self._now_s, self._scheduled[0]._when)  # type: ignore[attr-defined]  # BaseEventLoop's own queue
+        self._now_s = max(self._now_s, self._scheduled[0][0])
         if self._now_s > self._time_limit_s:
             raise OutOfTime(
                 f"the run was given {self._time_limit_s} s of virtual time, and these still wait: {self._waiting()}"
@@ -299,23 +330,13 @@ class _Timer(asyncio.TimerHandle):
 
     __slots__ = ("shown_s",)
     shown_s: float
+    _when: float
+    _context: Context
+    _scheduled: bool
+    _cancelled: bool
 
     def when(self) -> float:
         return self.shown_s
-
-
-class _Jump:
-    """Replaces the selector: jumps in time instead of waiting for the operating system."""
-
-    def __init__(self, loop: VirtualLoop) -> None:
-        self._loop = loop
-
-    def select(self, timeout_s: float | None) -> list[Any]:
-        if timeout_s is None or timeout_s > 0:
-            self._loop.jump(timeout_s)
-        else:
-            self._loop.tick()
-        return []
 
 
 def _is_dead(context: Context) -> bool:

@@ -32,6 +32,7 @@ from ottla.sim.cluster.checkers.checker import ClusterCheckers, HeldPartition, P
 from ottla.sim.cluster.checkers.committed_log import CommittedLog
 from ottla.sim.cluster.checkers.committed_records import CommittedRecords
 from ottla.sim.cluster.checkers.durable_majority import DurableMajority
+from ottla.sim.cluster.checkers.eligible_isr import EligibleIsr
 from ottla.sim.cluster.checkers.equal_replicas import EqualReplicas, Replica
 from ottla.sim.cluster.checkers.fencing import Fencing
 from ottla.sim.cluster.checkers.images import Images
@@ -102,9 +103,10 @@ class _Run:
         self._states, self._records = PartitionStates(), CommittedRecords(self._held_by)
         self._steady = SteadyIsr(loop.true_time, LAG_MAX_MS / 1000 / max(plan.rates))
         self._joins, self._safekeeping = Joins(), Safekeeping()
+        self._eligible = EligibleIsr()
         looking_in = [self._fencing, self._blocks, self._states, self._records, self._steady, self._joins, self._safekeeping]
         watch = self._watch = Watch(
-            ClusterCheckers([self._leaders, self._log, self._durable, self._images, *looking_in]), trace
+            ClusterCheckers([self._leaders, self._log, self._durable, self._images, *looking_in, self._eligible]), trace
         )
         watch.delayed = self._joins.delayed
         cluster = Cluster(seed, plan.nodes, plan.is_static, {TRANSACTION_VERSION: base.version.first}, plan.controllers)
@@ -261,6 +263,7 @@ class _Run:
             "partition states": self._states.judged,
             "committed records": self._records.judged,
             "dropped from ISRs": self._steady.judged,
+            "proposed for ISRs": self._eligible.judged,
             "blocks": len(self._blocks.blocks),
             "acknowledged": sum(each.acknowledged for each in clients if isinstance(each, Producer)),
             "consumed": sum(each.read for each in clients if isinstance(each, Consumer)),
