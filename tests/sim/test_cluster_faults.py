@@ -1,4 +1,4 @@
-"""Runs with lost and full disks, changed voters, and five nodes: the fault has happened, and every invariant holds."""
+"""Runs with lost, full and rotten disks, changed voters, and five nodes: the fault has happened, and every invariant holds."""
 
 import pytest
 
@@ -9,6 +9,8 @@ from ottla.sim.run import Outcome
 WIPED = {"static_voters": 16, "voters_in_the_log": 4}
 FULL = 40
 CHANGED_VOTERS = 14
+ROTTEN = 105
+"""A run in which the rotten node leads, and its disk is replaced."""
 FIVE_NODES = {"three_controllers": 4, "five_controllers": 1}
 LONG_SEEDS = 60
 SEEDS_PER_LONG_TEST = 10
@@ -34,6 +36,14 @@ def test_a_node_stops_when_its_disk_is_full_and_comes_back() -> None:
     outcome = run(FULL)
     assert events(outcome, "full disk")
     assert events(outcome, "gives up")
+
+
+def test_consumers_read_on_when_a_rotten_disk_was_replaced() -> None:
+    outcome = run(ROTTEN)
+    assert events(outcome, "rot")
+    assert any(" damaged " in line for line in outcome.trace), "a consumer has met it"
+    assert not events(outcome, "repaired")
+    assert outcome.counts["wipes"] == 1
 
 
 def test_a_voter_is_removed_and_added() -> None:

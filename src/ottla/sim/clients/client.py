@@ -44,6 +44,8 @@ class Stage:
     """Cleared while clients may not connect to the node; the auditor may."""
     is_disk_broken: bool = False
     """Whether the node's disk has a fault in this life, so that unexpected errors are allowed."""
+    has_rot: bool = False
+    """Whether records on the disk of a node are damaged, or were a moment ago."""
     is_ending: bool = False
     """Whether clients must start nothing new and finish what they have begun."""
 

@@ -13,10 +13,11 @@ from ottla.client.consumer.asynchronous import Consumer as RealConsumer
 from ottla.client.consumer.core import ConsumerCore
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.client_core.machine import Request
+from ottla.errors import CorruptBatchError
 from ottla.errors.codes import error_name
 from ottla.ids import TopicPartition, Uuid
 from ottla.sim.checkers.checker import Place, SeenRecord, Watermarks
-from ottla.sim.clients.client import Client, Stage
+from ottla.sim.clients.client import BACKOFF_S_MAX, Client, Stage
 from ottla.sim.clients.observer import ClientObserver
 from ottla.sim.clients.settings import CLIENT_SETTINGS
 from ottla.sim.histories.history import Seen, Transaction
@@ -49,6 +50,7 @@ class Consumer(Client):
         self._core: ConsumerCore | None = None
         self.next_offsets: dict[TopicPartition, int] = {}
         """Where the next record of a partition is expected; nothing after its position was reset."""
+        self._is_rewound = False
 
     async def run(self) -> None:
         consumer = open_consumer(
@@ -64,9 +66,26 @@ class Consumer(Client):
         self._core = consumer._core
         self._core.parts.runner.observer = _ConsumerObserver(self, list(self._places.values()))
         while not self.stage.is_ending:
-            self._report(await consumer.poll(0.5, self.random.randint(1, 50)))
+            if self._is_rewound:
+                self._is_rewound = False
+                for partition in self._places:
+                    consumer.seek(partition, 0)
+                self.position_lost()
+            try:
+                self._report(await consumer.poll(0.5, self.random.randint(1, 50)))
+            except CorruptBatchError as damaged:
+                self.note("damaged", f"{damaged.topic}-{damaged.partition} at {damaged.offset}")
+                if not self.stage.has_rot:
+                    raise
+                consumer.seek(TopicPartition(damaged.topic, damaged.partition), damaged.offset)
+                await self.pause(BACKOFF_S_MAX)
             await self.pause(self.plan.pause_s_max)
         await consumer.close()
+
+    def rewind(self) -> None:
+        """Read everything again, from the next poll on."""
+        self.note("rewind")
+        self._is_rewound = True
 
     def hang_up(self) -> None:
         """Take what was fetched: it may not be there any more when the connections are back."""

@@ -1,4 +1,5 @@
-"""Troubles of disks: `wipe`, a node loses all its files and comes back under its id; `full disk`, it has no space for a while.
+"""Troubles of disks: `wipe`, a node loses all its files and comes back under its id; `full disk`, it has no space for a while;
+`rot`, a record of a closed segment is damaged (`rot.py`), until the disk is replaced or repaired.
 
 Whether a node may be wiped is decided by what the others have:
 
@@ -13,16 +14,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import TYPE_CHECKING
 
+from ottla.sim.clients.consumer import Consumer
+from ottla.sim.cluster.rot import cold_batches, rot
+
 if TYPE_CHECKING:
-    from ottla.sim.clients.client import Stage
+    from ottla.sim.clients.client import Client, Stage
     from ottla.sim.cluster.machine import ClusterMachine
     from ottla.sim.cluster.safekeeping import Safekeeping
 
 WAIT_S_MAX = 6.0
 """How long the others may take until they have everything."""
 REJOIN_S_MAX = 15.0
+COLD_S_MAX = 4.0
+"""How long a closed segment is waited for."""
 LOOK_S = 0.05
 
 
@@ -37,24 +44,35 @@ class DiskTroubles:
         committed_end: Callable[[], int],
         may_end: Callable[..., bool],
         quorum_turn: asyncio.Lock | None = None,
+        clients: Sequence[Client] = (),
     ) -> None:
-        self._machines, self._stage, self._safekeeping = machines, stage, safekeeping
+        self._machines, self._stage, self._safekeeping, self._clients = machines, stage, safekeeping, clients
         self._committed_end, self._may_end = committed_end, may_end
+        self._random = Random(f"{stage.seed}/disks")
         self._quorum_turn = quorum_turn or asyncio.Lock()
         """Held while a controller is not a voter."""
 
     async def wipe(self, machine: ClusterMachine, down_s: float) -> None:
         async with self._quorum_turn:
             async with machine.turn:
-                if not await soon(lambda: self._may_be_wiped(machine), WAIT_S_MAX):
-                    self._stage.trace.note(machine.name, "spared", "wipe: the others have not all that it has")
+                if not await self._replace(machine, down_s):
                     return
-                self._may_end("wipe", machine)
-                machine.wipe()
-                await asyncio.sleep(down_s)
-                machine.start()
-            if not await soon(lambda: self._all_vote(), REJOIN_S_MAX):
-                self._stage.trace.note(machine.name, "no voter", f"{REJOIN_S_MAX:g} s after it was wiped")
+            await self._rejoined(machine)
+
+    async def _replace(self, machine: ClusterMachine, down_s: float) -> bool:
+        """Wipe and start a node, if the others have everything. Returns whether it was done."""
+        if not await soon(lambda: self._may_be_wiped(machine), WAIT_S_MAX):
+            self._stage.trace.note(machine.name, "spared", "wipe: the others have not all that it has")
+            return False
+        self._may_end("wipe", machine)
+        machine.wipe()
+        await asyncio.sleep(down_s)
+        machine.start()
+        return True
+
+    async def _rejoined(self, machine: ClusterMachine) -> None:
+        if not await soon(self._all_vote, REJOIN_S_MAX):
+            self._stage.trace.note(machine.name, "no voter", f"{REJOIN_S_MAX:g} s after it was wiped")
 
     def _may_be_wiped(self, machine: ClusterMachine) -> bool:
         return self._all_vote() and self._is_kept_by_others(machine)
@@ -69,6 +87,25 @@ class DiskTroubles:
 
     def _all_vote(self) -> bool:
         return all(each.is_up and not each.is_out_of_voters for each in self._machines)
+
+    async def rot(self, machine: ClusterMachine, length_s: float) -> None:
+        async with self._quorum_turn:
+            async with machine.turn:
+                if not await soon(lambda: any(True for _ in cold_batches(machine)), COLD_S_MAX):
+                    return
+                batches = list(cold_batches(machine))
+                batch = self._random.choice([each for each in batches if each.is_led] or batches)
+                self._stage.has_rot = True
+                repair = rot(machine, batch, self._random)
+                self._stage.trace.note(machine.name, "rot", batch.path)
+                for client in self._clients:
+                    if isinstance(client, Consumer):
+                        client.rewind()
+                await asyncio.sleep(length_s)
+                if self._random.random() < 0.5 or not await self._replace(machine, down_s=0.5):
+                    self._stage.trace.note(machine.name, "repaired", batch.path)
+                    repair()
+            await self._rejoined(machine)
 
     async def full(self, machine: ClusterMachine, length_s: float) -> None:
         async with machine.turn:

@@ -75,7 +75,7 @@ class ClusterPlan:
 
     @property
     def has_wipes(self) -> bool:
-        return any(trouble.kind == "wipe" for trouble in self.troubles)
+        return any(trouble.kind in ("wipe", "rot") for trouble in self.troubles)
 
     @property
     def seed(self) -> int:
@@ -110,6 +110,7 @@ def make_cluster_plan(seed: int, nodes: int = NODES, replicas: int = 1) -> Clust
             *(_trouble(random, kind, nodes) for kind in kinds),
             *_lonely(seed, nodes),
             *_disks(seed, nodes, replicas),
+            *([] if "kill all" in kinds else _rot(seed, nodes, base, replicas)),
             *_voter_changes(seed, nodes, replicas, is_static),
         ),
         replication_factor=replicas,
@@ -155,6 +156,14 @@ def _disks(seed: int, nodes: int, replicas: int) -> list[Trouble]:
     random = Random(f"{seed}/plan/disks")
     kinds = [kind for kind in DISK_KINDS if random.random() < 0.25 and replicas > 1]
     return [replace(_trouble(random, kind, nodes), length_s=random.uniform(0.5, 2.0)) for kind in kinds]
+
+
+def _rot(seed: int, nodes: int, base: Plan, replicas: int) -> list[Trouble]:
+    """In some runs about logs with replicas a record in a closed segment is damaged for a while."""
+    random = Random(f"{seed}/plan/rot")
+    if base.scene != "logs" or replicas == 1 or random.random() >= 0.5:
+        return []
+    return [replace(_trouble(random, "rot", nodes), length_s=random.uniform(1.0, 3.0))]
 
 
 def _voter_changes(seed: int, nodes: int, replicas: int, is_static: bool) -> list[Trouble]:

@@ -6,7 +6,8 @@
 - `cut off`: no other host can be reached; `deaf`: nothing arrives; `mute`: nothing leaves; `split`: two nodes cannot reach each
   other; `client`: a client cannot reach a node.
 - `storm`: packets are lost and connections are reset, everywhere. `slow disk`, `clock`: of one node.
-- `stale join`, `lonely leader`: see `joins.py`; `wipe`, `full disk`: see `disks.py`; `voter change`: see `voter_changes.py`.
+- `stale join`, `lonely leader`: see `joins.py`. `wipe`, `full disk`, `rot`: see `disks.py`. `voter change`: see
+  `voter_changes.py`.
 
 Where acknowledged records need not be synced, `safekeeping.py` decides whether a node may end.
 """
@@ -52,7 +53,7 @@ class ClusterTroubles:
         self._safekeeping = safekeeping or Safekeeping()
         self._joins = JoinTroubles(machines, network, joins or Joins(), self._random, self._lose_power)
         quorum_turn = asyncio.Lock()
-        self._disks = DiskTroubles(machines, stage, self._safekeeping, committed_end, self._may_end, quorum_turn)
+        self._disks = DiskTroubles(machines, stage, self._safekeeping, committed_end, self._may_end, quorum_turn, clients)
         self._voters = VoterTroubles(machines, stage, quorum_turn)
 
     async def run(self) -> None:
@@ -81,6 +82,8 @@ class ClusterTroubles:
             await self._joins.stale_join(machine)
         elif trouble.kind == "wipe":
             await self._disks.wipe(machine, trouble.length_s)
+        elif trouble.kind == "rot":
+            await self._disks.rot(machine, trouble.length_s)
         elif trouble.kind == "voter change":
             await self._voters.change(machine, trouble.length_s)
         elif trouble.kind == "full disk":

@@ -60,3 +60,11 @@ def test_voters_change_only_where_the_metadata_log_has_them() -> None:
     changed = [plan for plan in plans if any(trouble.kind == "voter change" for trouble in plan.troubles)]
     assert changed
     assert not any(plan.is_static for plan in changed)
+
+
+def test_records_rot_where_segments_are_closed_and_nodes_do_not_all_end() -> None:
+    plans = [make_cluster_plan(seed, replicas=3) for seed in range(60)]
+    rotten = [plan for plan in plans if any(trouble.kind == "rot" for trouble in plan.troubles)]
+    assert rotten
+    assert {plan.base.scene for plan in rotten} == {"logs"}
+    assert not any(trouble.kind == "kill all" for plan in rotten for trouble in plan.troubles)
