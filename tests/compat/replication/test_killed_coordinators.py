@@ -54,7 +54,9 @@ class Clients:
             for protocol in PROTOCOLS
         }
         self.groups = list(self._members)
-        self.watch = run.add(OffsetsWatch(history, bootstrap, [*self.groups, *(each.group for each in self.programs)]))
+        self.watch = run.add(
+            OffsetsWatch(history, bootstrap, [*self.groups, *(each.group for each in self.programs if each.group)])
+        )
         run.read("ottla", bootstrap, TOPIC, len(ASSIGNMENT), is_committed=True)
 
     def await_progress(self) -> None:

@@ -6,13 +6,10 @@ librdkafka answers some failures of a transaction's end with an error that asks 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaException, Producer
-from confluent_kafka import TopicPartition as Place
-
-from ottla.ids import TopicPartition
+from confluent_kafka import KafkaException, Producer
 
 CALL_S = 120.0
 
@@ -46,11 +43,15 @@ class Delivery:
 
 class ConfluentTransactions:
     def __init__(self, bootstrap: str, transactional_id: str, timeout_ms: int) -> None:
-        common = {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 500, "log_level": 0}
-        own = {"transactional.id": transactional_id, "transaction.timeout.ms": timeout_ms, "linger.ms": 2}
-        self._common = common
-        self._producer = Producer(common | own)
-        self._groups: dict[str, Any] = {}
+        own = {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": timeout_ms,
+            "linger.ms": 2,
+            "reconnect.backoff.max.ms": 500,
+            "log_level": 0,
+        }
+        self._producer = Producer(own)
 
     def init_transactions(self) -> None:
         self._again(lambda: self._producer.init_transactions(CALL_S))
@@ -62,14 +63,6 @@ class ConfluentTransactions:
         delivery = Delivery(self._producer)
         self._producer.produce(topic, value, partition=partition, on_delivery=delivery.answered)
         return delivery
-
-    def send_offsets_to_transaction(self, offsets: Mapping[TopicPartition, int], group: str) -> None:
-        if group not in self._groups:
-            consumer = Consumer(self._common | {"group.id": group})  # the only source of librdkafka's group metadata
-            self._groups[group] = consumer.consumer_group_metadata()
-            consumer.close()
-        places = [Place(place.topic, place.partition, offset) for place, offset in offsets.items()]
-        self._again(lambda: self._producer.send_offsets_to_transaction(places, self._groups[group], CALL_S))
 
     def commit_transaction(self) -> None:
         self._again(lambda: self._producer.commit_transaction(CALL_S))
