@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.logs.dump_log import Dump, parse_dump
-from tests.support.servers.class_archives import class_archive
+from tests.support.servers.java_classes import class_archive, compiled
 from tests.support.servers.kafka_jars import KAFKA_VERSION, KafkaUnavailable, fetch_jars, find_java
 from tests.support.servers.kafka_server import (
     HANG_S,
@@ -91,6 +91,14 @@ class ApacheKafka:
         shared = [f"-XX:SharedArchiveFile={archive}", "-Xlog:disable"] if archive is not None else []
         return [self.java, *flags, *shared, f"-Djava.io.tmpdir={tempfile.gettempdir()}"]
 
+    def program(self, source: Path) -> list[str]:
+        """The end of a Java command that runs a program of ours."""
+        # Only programs of this folder are compiled for the next time: others are a test's own.
+        classes = compiled(self.java, self.classpath, source) if source.parent == JAVA_SOURCES else None
+        if classes is None:
+            return ["-cp", self.classpath, str(source)]
+        return ["-cp", os.pathsep.join([self.classpath, str(classes)]), source.stem]
+
     def run_tool(
         self,
         main_class: str,
@@ -111,7 +119,7 @@ class ApacheKafka:
         path = Path(source)
         if not path.is_absolute() and not path.exists():
             path = JAVA_SOURCES / path
-        command = [*self.jvm(), "-cp", self.classpath, str(path), *map(str, arguments)]
+        command = [*self.jvm(), *self.program(path), *map(str, arguments)]
         return _run(command, path.name, stdin, timeout_s, check)
 
     def format(
