@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.jars.java_classes import class_archive, compiled
+from tests.support.jars.kafka_jars import KAFKA_VERSION, KafkaUnavailable, fetch_jars, find_java
 from tests.support.logs.dump_log import Dump, parse_dump
-from tests.support.servers.java_classes import class_archive, compiled
-from tests.support.servers.kafka_jars import KAFKA_VERSION, KafkaUnavailable, fetch_jars, find_java
 from tests.support.servers.kafka_server import (
     HANG_S,
     LOG_LEVELS,

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from tests.support.jars.java_classes import compiled
 from tests.support.servers.apache_kafka import JAVA_SOURCES, ApacheKafka, KafkaUnavailable
-from tests.support.servers.java_classes import compiled
 from tests.support.servers.kafka_server import HANG_S, QUICK_JVM_FLAGS
 
 TAIL_LINES = 40

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.servers import java_classes
+from tests.support.jars import java_classes
 from tests.support.servers.apache_kafka import JAVA_SOURCES, ApacheKafka
 from tests.support.servers.kafka_server import SERVER_JVM_FLAGS
 

@@ -15,8 +15,8 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.support.jars.maven_jars import cache_folder, locked
 from tests.support.servers.kafka_server import HANG_S, QUICK_JVM_FLAGS, default_properties, free_ports, properties_text
-from tests.support.servers.maven_jars import cache_folder, locked
 
 PROGRAM = Path(__file__).parents[1] / "java" / "LoadClasses.java"
 
