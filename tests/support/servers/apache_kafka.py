@@ -26,6 +26,7 @@ from tests.support.servers.kafka_server import (
     default_properties,
     free_ports,
     properties_text,
+    start_on_free_ports,
 )
 
 __all__ = ["KAFKA_VERSION", "ApacheKafka", "KafkaServer", "KafkaUnavailable", "ToolFailed", "ToolResult"]
@@ -147,21 +148,11 @@ class ApacheKafka:
         takes one of the ports first, it tries again with other ports.
         """
         command = [*self.jvm(jvm_flags), *LOG_LEVELS, "-cp", self.server_classpath, "kafka.Kafka"]
-        attempts = 3
-        for attempt in range(1, attempts + 1):
-            server = KafkaServer(command, properties or {}, data_dir)
-            try:
-                if not (server.data_dir / "meta.properties").exists():
-                    self.format(server.data_dir, server.properties)
-                server.start(ready_timeout_s)
-            except BaseException:
-                port_was_taken = "Address already in use" in server.log_text()
-                server.kill()
-                if attempt < attempts and port_was_taken:
-                    continue
-                raise
-            return server
-        raise AssertionError("unreachable: the last attempt returns or raises")
+        return start_on_free_ports(
+            lambda: KafkaServer(command, properties or {}, data_dir),
+            lambda server: self.format(server.data_dir, server.properties),
+            ready_timeout_s,
+        )
 
     def dump_log_segments(self, files: Sequence[str | Path], *options: str, deep: bool = True, timeout_s: float = 240) -> Dump:
         """Run Kafka's own DumpLogSegments over `files` (one Java start for all); returns its parsed output."""
