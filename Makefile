@@ -48,8 +48,8 @@ lint: $(STAMP)  ## ruff, mypy strict, the import rules of DESIGN.md
 
 # The same verdict every time: Hypothesis draws the same examples (tests/conftest.py), sets of strings have the same order.
 test: export PYTHONHASHSEED = 0
-test: lint  ## lint and the tests
-	@$(BIN)/python tools/run_tests.py --workers $(WORKERS)
+test: $(STAMP)  ## lint and the tests
+	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) --lint 'make --no-print-directory lint'
 
 # After a run of `make test`: its failures once more, one after the other. More than three are not a matter of chance.
 test-failed: export PYTHONHASHSEED = 0

@@ -5,7 +5,7 @@ import platform
 import subprocess
 from pathlib import Path
 
-from tests.support.servers.kafka_jars import KAFKA_VERSION
+from tests.support.jars.kafka_jars import KAFKA_VERSION
 
 ON_LINUX = platform.system() == "Linux"
 

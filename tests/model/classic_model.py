@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
-from tests.support.shards.classic_harness import Asked, ClassicHarness, decoded
+from tests.support.shards.classic_harness import ClassicHarness, decoded
+from tests.support.shards.shard_harness import Asked
 
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.errors import KafkaError

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.support.shards.classic_harness import Asked
 from tests.support.shards.consumer_harness import ConsumerHarness, told_by_records
+from tests.support.shards.shard_harness import Asked
 
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors import KafkaError

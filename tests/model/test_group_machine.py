@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.model.classic_model import ClassicChecks
-from tests.support.shards.classic_harness import Asked, ClassicHarness
+from tests.support.shards.classic_harness import ClassicHarness
+from tests.support.shards.shard_harness import Asked
 
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.settings import GroupSettings

@@ -10,9 +10,9 @@ from __future__ import annotations
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.support.shards.classic_harness import Asked
 from tests.support.shards.consumer_harness import told_by_records
 from tests.support.shards.mixed_harness import MixedHarness, assignment, held_by
+from tests.support.shards.shard_harness import Asked
 
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.settings import GroupSettings

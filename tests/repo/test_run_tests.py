@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -57,3 +58,20 @@ def test_failures_of_both_parts_are_run_again(tool: ModuleType, monkeypatch: pyt
     monkeypatch.setattr(tool.subprocess, "run", run)
     assert tool.run_failed(3) == 0
     assert ["--last-failed" in each for each in ran] == [True, True]
+
+
+def test_tests_are_compiled_beside_the_lint(tool: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    compiled = tmp_path / "compiled"
+    compile_it = f"import sys; open({str(compiled)!r}, 'w').write(' '.join(sys.argv[1:]))"
+    monkeypatch.setattr(tool, "command", lambda part: [sys.executable, "-c", compile_it, part])
+    assert tool.lint_and_compile("true") == 0
+    assert compiled.read_text() == "rest --collect-only -q"
+
+
+def test_lint_that_fails_ends_the_run(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool, "command", lambda part: [sys.executable, "-c", "import time; time.sleep(600)"])
+    assert tool.lint_and_compile("exit 3") == 3
+    monkeypatch.setattr(tool, "run_all", None)
+    monkeypatch.setattr(tool.sys, "argv", ["run_tests.py", "--lint", "exit 3"])
+    with pytest.raises(SystemExit, match="3"):
+        tool.main()

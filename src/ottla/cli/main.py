@@ -23,7 +23,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "cluster": ("ottla.cli.cluster.command", "cluster", "Show the cluster and what is wrong with it."),
     "quorum": ("ottla.cli.quorum.command", "quorum", "Show the metadata quorum, add and remove controllers."),
     "brokers": ("ottla.cli.brokers.command", "brokers", "List and describe brokers."),
-    "elect-leaders": ("ottla.cli.elect_leaders", "elect_leaders", "Elect the leaders of partitions: preferred, or unclean."),
+    "elect-leaders": ("ottla.cli.elect_leaders.command", "elect_leaders", "Elect leaders of partitions: preferred or unclean."),
     "reassign": ("ottla.cli.reassign.command", "reassign", "Move partitions to other brokers or log directories."),
     "topics": ("ottla.cli.topics.command", "topics", "Create, list, describe, alter and delete topics."),
     "configs": ("ottla.cli.configs.command", "configs", "Show and change settings of topics, brokers and groups."),

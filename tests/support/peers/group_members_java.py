@@ -31,7 +31,7 @@ class JavaMembers:
     """The Java process. It starts with the first member and ends with `stop`."""
 
     def __init__(self, kafka: ApacheKafka) -> None:
-        self._command = [*kafka.jvm(), "-cp", kafka.classpath, str(JAVA_SOURCES / "GroupMembers.java")]
+        self._command = [*kafka.jvm(), *kafka.program(JAVA_SOURCES / "GroupMembers.java")]
         self._process: subprocess.Popen[str] | None = None
         self._members: dict[str, JavaMember] = {}
 

@@ -46,8 +46,7 @@ class JavaProducers:
     """The Java process. It starts with the first producer and ends with `stop`."""
 
     def __init__(self, kafka: ApacheKafka) -> None:
-        source = JAVA_SOURCES / "TransactionalProducers.java"
-        self._command = [*kafka.jvm(), "-cp", kafka.classpath, str(source)]
+        self._command = [*kafka.jvm(), *kafka.program(JAVA_SOURCES / "TransactionalProducers.java")]
         self._process: subprocess.Popen[str] | None = None
         self._numbers = count(1)
 

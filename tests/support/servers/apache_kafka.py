@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.jars.java_classes import class_archive, compiled
+from tests.support.jars.kafka_jars import KAFKA_VERSION, KafkaUnavailable, fetch_jars, find_java
 from tests.support.logs.dump_log import Dump, parse_dump
-from tests.support.servers.class_archives import class_archive
-from tests.support.servers.kafka_jars import KAFKA_VERSION, KafkaUnavailable, fetch_jars, find_java
 from tests.support.servers.kafka_server import (
     HANG_S,
     LOG_LEVELS,
@@ -26,6 +26,7 @@ from tests.support.servers.kafka_server import (
     default_properties,
     free_ports,
     properties_text,
+    start_on_free_ports,
 )
 
 __all__ = ["KAFKA_VERSION", "ApacheKafka", "KafkaServer", "KafkaUnavailable", "ToolFailed", "ToolResult"]
@@ -91,6 +92,14 @@ class ApacheKafka:
         shared = [f"-XX:SharedArchiveFile={archive}", "-Xlog:disable"] if archive is not None else []
         return [self.java, *flags, *shared, f"-Djava.io.tmpdir={tempfile.gettempdir()}"]
 
+    def program(self, source: Path) -> list[str]:
+        """The end of a Java command that runs a program of ours."""
+        # Only programs of this folder are compiled for the next time: others are a test's own.
+        classes = compiled(self.java, self.classpath, source) if source.parent == JAVA_SOURCES else None
+        if classes is None:
+            return ["-cp", self.classpath, str(source)]
+        return ["-cp", os.pathsep.join([self.classpath, str(classes)]), source.stem]
+
     def run_tool(
         self,
         main_class: str,
@@ -111,7 +120,7 @@ class ApacheKafka:
         path = Path(source)
         if not path.is_absolute() and not path.exists():
             path = JAVA_SOURCES / path
-        command = [*self.jvm(), "-cp", self.classpath, str(path), *map(str, arguments)]
+        command = [*self.jvm(), *self.program(path), *map(str, arguments)]
         return _run(command, path.name, stdin, timeout_s, check)
 
     def format(
@@ -139,21 +148,11 @@ class ApacheKafka:
         takes one of the ports first, it tries again with other ports.
         """
         command = [*self.jvm(jvm_flags), *LOG_LEVELS, "-cp", self.server_classpath, "kafka.Kafka"]
-        attempts = 3
-        for attempt in range(1, attempts + 1):
-            server = KafkaServer(command, properties or {}, data_dir)
-            try:
-                if not (server.data_dir / "meta.properties").exists():
-                    self.format(server.data_dir, server.properties)
-                server.start(ready_timeout_s)
-            except BaseException:
-                port_was_taken = "Address already in use" in server.log_text()
-                server.kill()
-                if attempt < attempts and port_was_taken:
-                    continue
-                raise
-            return server
-        raise AssertionError("unreachable: the last attempt returns or raises")
+        return start_on_free_ports(
+            lambda: KafkaServer(command, properties or {}, data_dir),
+            lambda server: self.format(server.data_dir, server.properties),
+            ready_timeout_s,
+        )
 
     def dump_log_segments(self, files: Sequence[str | Path], *options: str, deep: bool = True, timeout_s: float = 240) -> Dump:
         """Run Kafka's own DumpLogSegments over `files` (one Java start for all); returns its parsed output."""

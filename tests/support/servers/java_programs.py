@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from tests.support.jars.java_classes import compiled
 from tests.support.servers.apache_kafka import JAVA_SOURCES, ApacheKafka, KafkaUnavailable
 from tests.support.servers.kafka_server import HANG_S, QUICK_JVM_FLAGS
 
@@ -102,14 +103,10 @@ class JavaPrograms:
         return JavaProcess(main_class.rpartition(".")[2], command)
 
     def compile(self, main_class: str) -> None:
-        """Compile a file of tests/support/java into the folder, unless that is done."""
+        """Put the classes of a file of tests/support/java into the folder, unless that is done."""
         if (self._folder / f"{main_class}.class").exists():
             return
-        beside_java = Path(self._kafka.java).resolve().parent
-        compiler = shutil.which("javac", path=str(beside_java)) or shutil.which("javac")
-        if compiler is None:
-            raise KafkaUnavailable(f"there is no javac beside {beside_java / 'java'} or on PATH: install a whole JDK")
-        source = JAVA_SOURCES / f"{main_class}.java"
-        command = [compiler, "-cp", self._kafka.server_classpath, "-d", str(self._folder), str(source)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-        assert done.returncode == 0, f"javac {source.name}:\n{done.stdout}{done.stderr}"
+        classes = compiled(self._kafka.java, self._kafka.server_classpath, JAVA_SOURCES / f"{main_class}.java")
+        if classes is None:
+            raise KafkaUnavailable(f"there is no javac beside {self._kafka.java} or on PATH: install a whole JDK")
+        shutil.copytree(classes, self._folder, dirs_exist_ok=True)

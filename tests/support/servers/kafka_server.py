@@ -13,7 +13,7 @@ import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import SystemRandom
@@ -254,3 +254,29 @@ def _receive(connection: socket.socket, size: int) -> bytes:
             raise ConnectionError("the server closed the connection before it had answered")
         received += part
     return received
+
+
+START_ATTEMPTS = 3
+
+
+def start_on_free_ports(
+    make: Callable[[], KafkaServer], format_it: Callable[[KafkaServer], None], ready_timeout_s: float
+) -> KafkaServer:
+    """Make a server, format its directory if it is not, and start it.
+
+    If another process has taken one of its ports first, it is made again, with other ports.
+    """
+    for attempt in range(1, START_ATTEMPTS + 1):
+        server = make()
+        try:
+            if not (server.data_dir / "meta.properties").exists():
+                format_it(server)
+            server.start(ready_timeout_s)
+        except BaseException:
+            port_was_taken = "in use" in server.log_text()
+            server.kill()
+            if attempt < START_ATTEMPTS and port_was_taken:
+                continue
+            raise
+        return server
+    raise AssertionError("unreachable: the last attempt returns or raises")

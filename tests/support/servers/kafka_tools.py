@@ -42,7 +42,7 @@ class KafkaTools:
     """A Java process that runs tools until it is closed. It starts with the first call."""
 
     def __init__(self, kafka: ApacheKafka) -> None:
-        self._command = [*kafka.jvm(), "-cp", kafka.classpath, str(JAVA_SOURCES / "RunTools.java")]
+        self._command = [*kafka.jvm(), *kafka.program(JAVA_SOURCES / "RunTools.java")]
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, tool: str, *arguments: object, stdin: str = "", timeout_s: float = 240, check: bool = True) -> ToolResult:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.support.servers.apache_kafka import CLUSTER_ID
-from tests.support.servers.kafka_server import HANG_S, KafkaServer, ServerFailed, properties_text
+from tests.support.servers.kafka_server import HANG_S, KafkaServer, ServerFailed, properties_text, start_on_free_ports
 
 StartServer = Callable[..., KafkaServer]
 """`start_ottla` or `ApacheKafka.start_server`."""
@@ -42,18 +42,8 @@ def start_ottla(
     properties: Mapping[str, object] | None = None, *, data_dir: str | Path | None = None, ready_timeout_s: float = HANG_S
 ) -> KafkaServer:
     """Start a single-node cluster, formatted if `data_dir` is not; returns when it answers. As `ApacheKafka.start_server`."""
-    attempts = 3
-    for attempt in range(1, attempts + 1):
-        server = KafkaServer([*OTTLA, "server", "start"], properties or {}, data_dir, name="Ottla")
-        try:
-            if not (server.data_dir / "meta.properties").exists():
-                format_ottla(server.properties)
-            server.start(ready_timeout_s)
-        except BaseException:
-            port_was_taken = "in use" in server.log_text()
-            server.kill()
-            if attempt < attempts and port_was_taken:
-                continue
-            raise
-        return server
-    raise AssertionError("unreachable: the last attempt returns or raises")
+    return start_on_free_ports(
+        lambda: KafkaServer([*OTTLA, "server", "start"], properties or {}, data_dir, name="Ottla"),
+        lambda server: format_ottla(server.properties),
+        ready_timeout_s,
+    )

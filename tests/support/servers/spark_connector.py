@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.support.servers.maven_jars import JarsUnavailable, fetch_with_maven
+from tests.support.jars.maven_jars import JarsUnavailable, fetch_with_maven
 
 __all__ = ["JarsUnavailable", "connector_jars"]
 

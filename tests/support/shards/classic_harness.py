@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ottla.coordinator.contract import Caller, CoordinatorRecord, Effects, Instant, Reply
+from tests.support.shards.shard_harness import Asked, ShardHarness
+
+from ottla.coordinator.contract import Caller, CoordinatorRecord, Effects, Reply
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.shard import GroupShard
@@ -29,30 +31,8 @@ from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitR
 from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
-WALL_AHEAD_MS = 1_700_000_000_000
 RANGE = (("range", b"r"),)
 LoggedRecord = tuple[bytes, bytes | None]
-
-
-class Asked(Reply):
-    """A request and its response."""
-
-    __slots__ = ("answer", "is_answered", "what")
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self.is_answered = False
-        self.answer: Any = None
-
-    @property
-    def code(self) -> int:
-        """The error code of the response, which must be there."""
-        assert self.is_answered, f"{self.what} is not answered yet"
-        code: int = self.answer.code if isinstance(self.answer, KafkaError) else self.answer.error_code
-        return code
-
-    def __repr__(self) -> str:
-        return f"<{self.what}: {self.answer if self.is_answered else 'waits'}>"
 
 
 class NoTopics:
@@ -74,14 +54,13 @@ class NoTopics:
         return ()
 
 
-class ClassicHarness:
+class ClassicHarness(ShardHarness):
     """The classic groups of one shard. Requests are about the group "g" unless another is named."""
 
     def __init__(self, settings: GroupSettings | None = None, log: Sequence[LoggedRecord] = ()) -> None:
         self._uuids = 0
         self.shard = GroupShard(settings or GroupSettings(), NoTopics(), self._new_uuid)
         self.table, self.classic = self.shard.table, self.shard.classic
-        self.now_ms = 0
         self.log: list[LoggedRecord] = []
         self.asked: list[Asked] = []
         for key, value in log:
@@ -91,10 +70,6 @@ class ClassicHarness:
     def _new_uuid(self) -> bytes:
         self._uuids += 1
         return self._uuids.to_bytes(16, "big")
-
-    @property
-    def now(self) -> Instant:
-        return Instant(WALL_AHEAD_MS + self.now_ms, self.now_ms)
 
     @property
     def timers(self) -> list[Any]:
@@ -121,18 +96,7 @@ class ClassicHarness:
             value = None if record.value is None else encode_coordinator_value(*record.value)
             self.log.append((encode_coordinator_key(record.key), value))
             self.shard.replay(record, len(self.log) - 1, None)
-        for reply, response in effects.answers:
-            assert isinstance(reply, Asked)
-            assert not reply.is_answered, f"{reply} is answered again, with {response}"
-            reply.is_answered, reply.answer = True, response
-
-    def advance(self, time_ms: int) -> None:
-        """Advance the time; timers on the way run at their deadlines."""
-        until_ms = self.now_ms + time_ms
-        while (deadline_ms := self.shard.next_deadline_ms) is not None and deadline_ms <= until_ms:
-            self.now_ms = max(self.now_ms, deadline_ms)
-            self.submit(self.shard.expire(self.now))
-        self.now_ms = until_ms
+        self.answer(effects)
 
     def reloaded(self, count: int | None = None, settings: GroupSettings | None = None) -> ClassicHarness:
         """Another harness that has read the first `count` records of this one's log, or all of them."""

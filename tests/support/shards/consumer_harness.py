@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tests.support.shards.classic_harness import WALL_AHEAD_MS, Asked, LoggedRecord, decoded
+from tests.support.shards.classic_harness import LoggedRecord, decoded
+from tests.support.shards.shard_harness import Asked, ShardHarness
 
-from ottla.coordinator.contract import Caller, Effects, Instant
+from ottla.coordinator.contract import Caller, Effects
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.settings import GroupSettings
@@ -56,7 +57,7 @@ class BenchTopics:
         return self._racks
 
 
-class ConsumerHarness:
+class ConsumerHarness(ShardHarness):
     """One shard. Requests are about the group "g" unless another is named."""
 
     def __init__(
@@ -70,7 +71,6 @@ class ConsumerHarness:
         self.settings = settings or GroupSettings(group_consumer_assignment_interval_ms=0)
         self.topics = BenchTopics(1, {}) if not isinstance(topics, BenchTopics) else topics
         self.shard = GroupShard(self.settings, self.topics, self._new_uuid)
-        self.now_ms = 0
         self.log: list[LoggedRecord] = []
         for key, value in log:
             self.shard.replay(decoded(key, value), len(self.log), None)
@@ -83,10 +83,6 @@ class ConsumerHarness:
     def _new_uuid(self) -> Uuid:
         self._uuids += 1
         return Uuid(self._uuids.to_bytes(16, "big"))
-
-    @property
-    def now(self) -> Instant:
-        return Instant(WALL_AHEAD_MS + self.now_ms, self.now_ms)
 
     def group(self, group_id: str = "g") -> ConsumerGroup:
         group = self.shard.table.by_id[group_id]
@@ -126,18 +122,7 @@ class ConsumerHarness:
             key = encode_coordinator_key(record.key)
             self.shard.replay(decoded(key, value), len(self.log), effects.producer)
             self.log.append((key, value))
-        for reply, response in effects.answers:
-            assert isinstance(reply, Asked)
-            assert not reply.is_answered, f"{reply} is answered again, with {response}"
-            reply.is_answered, reply.answer = True, response
-
-    def advance(self, time_ms: int) -> None:
-        """Advance the time; timers on the way run at their deadlines."""
-        until_ms = self.now_ms + time_ms
-        while (deadline_ms := self.shard.next_deadline_ms) is not None and deadline_ms <= until_ms:
-            self.now_ms = max(self.now_ms, deadline_ms)
-            self.submit(self.shard.expire(self.now))
-        self.now_ms = until_ms
+        self.answer(effects)
 
     def reloaded(self, count: int | None = None) -> ConsumerHarness:
         """Another harness that has read the first `count` records of this one's log, or all of them."""

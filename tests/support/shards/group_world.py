@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
-from tests.support.shards.classic_harness import Asked
 from tests.support.shards.consumer_harness import ConsumerHarness
+from tests.support.shards.shard_harness import Asked
 
 from ottla.client_core.coordinators import CoordinatorFinder, CoordinatorKind
 from ottla.client_core.group.membership import Assign, Event, Failed, Left, Lost, Membership, Revoke

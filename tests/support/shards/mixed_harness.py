@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from struct import pack
 
-from tests.support.shards.classic_harness import Asked
 from tests.support.shards.consumer_harness import ConsumerHarness
+from tests.support.shards.shard_harness import Asked
 
 from ottla.coordinator.contract import Caller
 from ottla.wire.codec import encode_bytes

@@ -3,7 +3,8 @@
 from struct import pack
 
 import pytest
-from tests.support.shards.classic_harness import WALL_AHEAD_MS, ClassicHarness
+from tests.support.shards.classic_harness import ClassicHarness
+from tests.support.shards.shard_harness import WALL_AHEAD_MS
 
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.settings import GroupSettings

@@ -3,7 +3,8 @@
 import logging
 
 import pytest
-from tests.support.shards.classic_harness import Asked, ClassicHarness
+from tests.support.shards.classic_harness import ClassicHarness
+from tests.support.shards.shard_harness import Asked
 
 from ottla.coordinator.contract import Caller
 from ottla.coordinator.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, PENDING_PATIENCE_MS

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tests.support.shards.classic_harness import Asked, ClassicHarness
+from tests.support.shards.classic_harness import ClassicHarness
+from tests.support.shards.shard_harness import Asked
 
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode

@@ -1,9 +1,9 @@
 """Tests of `ottla.coordinator.groups.consumer.classic_members`, and of downgrades to a classic group."""
 
 import pytest
-from tests.support.shards.classic_harness import Asked
 from tests.support.shards.consumer_harness import told_by_records
 from tests.support.shards.mixed_harness import MixedHarness, held_by, subscription
+from tests.support.shards.shard_harness import Asked
 
 from ottla.coordinator.contract import Caller
 from ottla.coordinator.groups.settings import GroupSettings

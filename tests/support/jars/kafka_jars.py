@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.support.jars.maven_jars import JarsUnavailable, fetch_with_maven
 from tests.support.servers.kafka_server import HANG_S
-from tests.support.servers.maven_jars import JarsUnavailable, fetch_with_maven
 
 KAFKA_VERSION = "4.3.0"
 SLF4J_VERSION = "1.7.36"

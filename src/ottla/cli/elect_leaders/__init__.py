@@ -1,0 +1,1 @@
+"""The `elect-leaders` verb: the command, and its parts."""

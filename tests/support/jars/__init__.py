@@ -1,0 +1,1 @@
+"""Jars of Kafka and others in the local cache, and what Java need not do again at every start."""
