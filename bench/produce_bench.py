@@ -87,6 +87,7 @@ class Producer:
         value = os.urandom(shape.record_bytes)
         records = [Record(index, now_ms, None, value, ()) for index in range(shape.records)]
         self._batch = build_batch(records, producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        self.batch_bytes = len(self._batch)
         self._sequence = 0
         self._correlation_id = 0
 

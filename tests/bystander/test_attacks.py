@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support.hostile import attacks
-from tests.support.hostile.attacking import attack
+from tests.support.hostile.attacking import attack, make_producers
 from tests.support.hostile.attacks import MEGABYTE
 from tests.support.hostile.hostile_node import HostileNode, linux_only
 from tests.support.logs.batches import T0
@@ -98,17 +98,7 @@ def test_transaction_of_many_partitions_named_1000_times(node: HostileNode, conn
 def test_producers_of_one_partition_named_1000_times(node: HostileNode, connections: int) -> None:
     topic = f"producers-{connections}"
     make_topic(node.bootstrap, topic)
-    with node.connect() as client:
-        for first in range(0, 20_000, 500):
-            requests = [
-                attacks.produce(
-                    topic, attacks.one_record(b"v", Codec.NONE, producer_id=number, producer_epoch=0, base_sequence=0)
-                )
-                for number in range(first, first + 500)
-            ]
-            client.send_bytes(b"".join(requests))
-            for _ in requests:
-                client.receive_frame()
+    make_producers(node.port, topic, 20_000)
     attack(node, [attacks.producers(topic, 1000)], connections)
 
 

@@ -6,9 +6,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.support.hostile import attacks
 from tests.support.hostile.bystander import Bystander
 from tests.support.hostile.hostile_client import HostileClient
 from tests.support.hostile.hostile_node import HostileNode
+
+from ottla.records.compression import Codec
 
 WAIT_S_MAX = 0.25
 MEMORY_BYTES_MAX = 300_000_000
@@ -30,6 +33,21 @@ def keep_sending(client: HostileClient, frames: Sequence[bytes], until_s: float)
             with contextlib.suppress(TimeoutError):
                 while client.socket.recv(1 << 20):
                     pass
+
+
+def make_producers(port: int, topic: str, count: int) -> None:
+    """Write one record as each of `count` producers."""
+    with HostileClient(port) as client:
+        for first in range(0, count, 500):
+            requests = [
+                attacks.produce(
+                    topic, attacks.one_record(b"v", Codec.NONE, producer_id=number, producer_epoch=0, base_sequence=0)
+                )
+                for number in range(first, first + 500)
+            ]
+            client.send_bytes(b"".join(requests))
+            for _ in requests:
+                client.receive_frame()
 
 
 def attack(node: HostileNode, frames: Sequence[bytes], connections: int, seconds: float = ATTACK_S) -> None:
