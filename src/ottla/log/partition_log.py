@@ -96,6 +96,7 @@ class PartitionLog(LogTail):
         "failure",
         "flushing",
         "folder",
+        "gap_offset",
         "last_flush_s",
         "moved_to",
         "name",
@@ -145,6 +146,8 @@ class PartitionLog(LogTail):
         self.names_unsynced = True
         self.snapshots_unsynced: list[int] = []
         self.pending_deletions: list[PendingDeletion] = []
+        self.gap_offset: int | None = None
+        """The first offset that recovery found in no segment: a power loss may have taken it. None: there is no such gap."""
         self.truncations = 0
         """How often the log was truncated. A flush that overlaps a truncation must not raise the recovery point."""
         self.bound_places: dict[int, tuple[int, int]] = {}

@@ -21,7 +21,7 @@ from ottla.log.directories.creation import NewPartition
 from ottla.log.directories.meta_properties import is_reserved
 from ottla.log.partition_log import PartitionLog
 from ottla.metadata.image.image import ResourceType
-from ottla.metadata.image.topics import PartitionState, Topic
+from ottla.metadata.image.topics import NO_LEADER, PartitionState, Topic
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.partitions import Partitions
@@ -80,6 +80,7 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
                 moved_away.append(TopicPartition(topic.name, index))
         elif (partition := here.find(topic.name, index)) is not None:
             await _truncated(here, partition.name)
+            await _cut_at_gap(here, partition, state)
             partition.adopt(state)
             if partition.is_leading and before is not None:
                 _name_loss(partition, before.partitions.get(index), state)
@@ -120,6 +121,30 @@ async def _truncated(here: Partitions, name: TopicPartition) -> None:
         await asyncio.wait([truncation])
 
 
+async def _cut_at_gap(here: Partitions, partition: Partition, state: PartitionState) -> None:
+    """Truncate a follower's log at a gap that recovery found, so that it fetches from there: its leader has all that is committed.
+
+    Without this the replica would join the ISR by its end offset, and lose committed records of the gap if it is elected.
+    """
+    log = partition.log
+    if log.gap_offset is None or state.leader in (NO_LEADER, here.node_id):
+        return
+    gap_offset, log.gap_offset = log.gap_offset, None
+    if gap_offset < log.log_start_offset:
+        return  # it was deleted meanwhile, with what came before it
+    logger.warning(
+        "%s: truncated from %d to %d, because a power loss may have taken the next offsets: they are fetched from node %d",
+        partition.name,
+        log.log_end_offset,
+        gap_offset,
+        state.leader,
+    )
+    try:
+        await here.directories.truncate(partition.name, gap_offset)
+    except LogDirectoryFailed as failed:
+        here.lose_directory(failed)
+
+
 async def _make(
     here: Partitions, topic: Topic, missing: list[NewPartition], pauses: BackgroundPauses
 ) -> OutOfDescriptors | None:
@@ -134,7 +159,9 @@ async def _make(
         else:
             here.waiting_for_room.pop(new.partition, None)
             if (opened := await _open(here, new, made)) is not None:
-                opened.adopt(topic.partitions[new.partition.partition])
+                state = topic.partitions[new.partition.partition]
+                await _cut_at_gap(here, opened, state)
+                opened.adopt(state)
     return shortage
 
 

@@ -259,6 +259,7 @@ class _DirectoryLoader:
         recovery_point = self._checkpoints.recovery_points.get(partition, 0)
         log_start = self._checkpoints.log_starts.get(partition, 0)
         clean = self._directory.found is not None
+        recovered: RecoveredElsewhere | None = None
         if not clean:
             recovered = await self._recover_in_helper(folder, config, recovery_point, log_start)
             if recovered is not None:
@@ -273,6 +274,8 @@ class _DirectoryLoader:
             log_start_offset=log_start,
             clean_shutdown=clean,
         )
+        if recovered is not None:
+            log.gap_offset = recovered.gap_offset
         log.update_high_watermark(self._checkpoints.high_watermarks.get(partition, 0))
         return log
 

@@ -53,6 +53,8 @@ class LoadReport:
     bytes_cut: int = 0
     segments_recovered: int = 0
     segments_removed: int = 0
+    gap_offset: int | None = None
+    """See `PartitionLog.gap_offset`."""
     notes: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
@@ -295,13 +297,16 @@ class _Loader:
                 self._note_cut(segment, recovered.bytes_cut, recovered.reason)
                 await self._retire(after, f"it follows the damage in {segment.path(LOG_SUFFIX)}")
                 break
-            if after and end_offset < after[0].base_offset and not self.config.compact:
-                # Compaction under an earlier policy leaves such a gap, and a power loss may. The segments after it are whole
-                # and stay (docs/decisions/0013).
-                self.note(
-                    f"offsets {end_offset} up to {after[0].base_offset - 1} are in no segment: they were compacted away, or a "
-                    "power loss took them before they were flushed"
-                )
+            if after and end_offset < after[0].base_offset:
+                # Compaction leaves such a gap, and a power loss may. The segments after it are whole and stay
+                # (docs/decisions/0013); a follower fetches them again (0111).
+                if self.report.gap_offset is None:
+                    self.report.gap_offset = end_offset
+                if not self.config.compact:
+                    self.note(
+                        f"offsets {end_offset} up to {after[0].base_offset - 1} are in no segment: they were compacted away, "
+                        "or a power loss took them before they were flushed"
+                    )
         # Make the cut durable, also that of a truncation that was killed: a power loss must not bring back records, or entries
         # of the transaction index.
         await segment.sync()
@@ -372,6 +377,7 @@ class _Loader:
         )
         log = PartitionLog(self.disk, self.clock, self.folder, self.partition, self.config, self.options, parts)
         log.pending_deletions = self.pending
+        log.gap_offset = self.report.gap_offset
         # The shutdown of a log without records syncs no names (`closing.py`).
         log.names_unsynced = not self.is_untouched or end_offset == 0
         report = self.report

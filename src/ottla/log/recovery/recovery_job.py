@@ -46,8 +46,9 @@ class RecoveredElsewhere(NamedTuple):
 
     recovery_point: int
     log_start_offset: int
+    gap_offset: int | None
     notes: list[str]
 
     @classmethod
     def from_json(cls, report: Mapping[str, Any]) -> "RecoveredElsewhere":
-        return cls(report["recovery_point"], report["log_start_offset"], report["notes"])
+        return cls(report["recovery_point"], report["log_start_offset"], report["gap_offset"], report["notes"])

@@ -159,6 +159,26 @@ def test_leader_of_an_unclean_election_names_what_is_lost(caplog: pytest.LogCapt
     virtual(scenario())
 
 
+def test_follower_fetches_again_from_a_gap_that_recovery_found(caplog: pytest.LogCaptureFixture) -> None:
+    """It would join the ISR by its end offset, without the committed records of the gap."""
+
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t")
+        for value in (b"a", b"b", b"c"):
+            assert held.produced("t", 0, make_batch(value)).error_code == 0
+        log = held.partition("t").log
+        log.gap_offset = 1
+        await held.change("t", 0, leader=1)
+        await held.change("t", 0, leader=-1)
+        assert (log.log_end_offset, log.gap_offset) == (3, 1), "nobody else has these records"
+        await held.change("t", 0, leader=2, replicas=[1, 2], directories=[DIRECTORY_MIGRATING] * 2)
+        assert (log.log_end_offset, log.gap_offset) == (1, None)
+        assert "t-0: truncated from 3 to 1" in caplog.text
+
+    virtual(scenario())
+
+
 def test_adding_partitions_keeps_the_existing_ones() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()

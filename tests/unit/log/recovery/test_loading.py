@@ -112,6 +112,7 @@ def test_segments_after_a_gap_are_kept() -> None:
     assert env.log.segments.base_offsets == bases
     assert report.segments_removed == 0
     assert any(f"offsets 4 up to {bases[1] - 1} are in no segment" in note for note in report.notes)
+    assert env.log.gap_offset == report.gap_offset == 4
 
 
 def test_a_torn_tail_after_a_clean_shutdown_is_cut_too() -> None:
