@@ -7,6 +7,8 @@ each after it has made progress. Streams' cache is off, so that each step of eac
 readers of committed records.
 """
 
+from __future__ import annotations
+
 import argparse
 import random
 import struct
@@ -43,16 +45,19 @@ class Report:
     application_kills: int = 0
     broker_kills: int = 0
     words: int = 0
+    replaced_threads: int = 0
+    """Threads of the application that failed and were replaced."""
     problems: list[str] = field(default_factory=list)
 
 
 class Lines:
     """Writes lines in a thread until `stop`; counts how often each word was written."""
 
-    def __init__(self, bootstrap: str, seed: int) -> None:
+    def __init__(self, bootstrap: str, seed: int, lines_per_s: float = LINES_PER_S) -> None:
         from confluent_kafka import Producer
 
         self.written: Counter[str] = Counter()
+        self._pause_s = 1 / lines_per_s
         self._random = random.Random(seed)
         self._producer: Any = Producer(
             {
@@ -75,7 +80,7 @@ class Lines:
             self._producer.produce(LINES, " ".join(words).encode(), on_delivery=self._delivered)
             self.written.update(words)
             self._producer.poll(0)
-            time.sleep(1 / LINES_PER_S)
+            time.sleep(self._pause_s)
         left = self._producer.flush(120)
         if left:
             self.failures.append(f"{left} lines were not written")
@@ -101,13 +106,13 @@ def run(start_server: StartServer, kafka: ApacheKafka, kills: int, seed: int = 1
             make_topic(broker.bootstrap, topic, PARTITIONS)
         programs = JavaPrograms(kafka, Path(folder) / "classes")
         lines = Lines(broker.bootstrap, seed)
-        application = _start(programs, broker.bootstrap, Path(folder))
+        application = start(programs, broker.bootstrap, Path(folder))
         try:
             for _ in range(kills):
                 _await_progress(broker.bootstrap, application)
                 application.kill()
                 report.application_kills += 1
-                application = _start(programs, broker.bootstrap, Path(folder))
+                application = start(programs, broker.bootstrap, Path(folder))
                 if broker_too:
                     _await_progress(broker.bootstrap, application)
                     broker.kill()
@@ -116,7 +121,7 @@ def run(start_server: StartServer, kafka: ApacheKafka, kills: int, seed: int = 1
             _await_progress(broker.bootstrap, application)
             lines.stop()
             report.words = lines.written.total()
-            _check(broker.bootstrap, lines, application, report)
+            _check(broker.bootstrap, lines, report)
         except AssertionError as failure:
             failure.add_note(f"The application's output ends with:\n{application.tail()}")
             raise
@@ -126,7 +131,10 @@ def run(start_server: StartServer, kafka: ApacheKafka, kills: int, seed: int = 1
     return report
 
 
-def _start(programs: JavaPrograms, bootstrap: str, folder: Path) -> JavaProcess:
+def start(programs: JavaPrograms, bootstrap: str, folder: Path, **more: object) -> JavaProcess:
+    """Start the application. `more` are settings of Kafka Streams, with underscores."""
+    own = {"replication.factor": 1, "consumer.session.timeout.ms": 2000, "consumer.heartbeat.interval.ms": 200}
+    own |= {name.replace("_", "."): value for name, value in more.items()}
     return programs.start(
         "WordCount",
         folder / "state",
@@ -135,12 +143,10 @@ def _start(programs: JavaPrograms, bootstrap: str, folder: Path) -> JavaProcess:
         "processing.guarantee=exactly_once_v2",
         "commit.interval.ms=100",
         "num.stream.threads=2",
-        "replication.factor=1",
         "statestore.cache.max.bytes=0",
         "reconnect.backoff.max.ms=200",
         "consumer.auto.offset.reset=earliest",
-        "consumer.session.timeout.ms=2000",
-        "consumer.heartbeat.interval.ms=200",
+        *(f"{name}={value}" for name, value in own.items()),
     )
 
 
@@ -154,19 +160,25 @@ def _await_progress(bootstrap: str, application: JavaProcess) -> None:
         time.sleep(0.05)
 
 
-def _check(bootstrap: str, lines: Lines, application: JavaProcess, report: Report) -> None:
+def _check(bootstrap: str, lines: Lines, report: Report) -> None:
     """Read counts until all words are counted; then every step of every count must be there once."""
-    report.problems += lines.failures
     reader = CountsReader(bootstrap)
+    report.problems += problems_of(reader, lines, HANG_S)
+    reader.close()
+
+
+def problems_of(reader: CountsReader, lines: Lines, timeout_s: float) -> list[str]:
+    """What is wrong with the counts when all words are counted, or the time is over."""
+    problems = list(lines.failures)
     try:
-        await_true(lambda: reader.read_on() >= lines.written.total(), f"{lines.written.total()} counts")
+        await_true(lambda: reader.read_on() >= lines.written.total(), f"{lines.written.total()} counts", timeout_s)
     except AssertionError as late:
-        report.problems.append(f"{late}; there are {reader.seen}")
+        problems.append(f"{late}; there are {reader.seen}")
     for word, expected in sorted(lines.written.items()):
         if reader.counts.get(word) != list(range(1, expected + 1)):
             found = reader.counts.get(word, [])
-            report.problems.append(f"{word}: {len(found)} counts, up to {max(found, default=0)}, where {expected} are right")
-    reader.close()
+            problems.append(f"{word}: {len(found)} counts, up to {max(found, default=0)}, where {expected} are right")
+    return problems
 
 
 class CountsReader:

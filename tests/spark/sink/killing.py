@@ -37,7 +37,7 @@ class Pipeline:
         self.sent = 0
         self.kills: list[str] = []
         self._steps = folder / "steps"
-        self._steps.mkdir()
+        self._steps.mkdir(parents=True)
         self._process: subprocess.Popen[Any] | None = None
         self._children: set[int] = set()
         with Admin(bootstrap) as admin:
@@ -100,9 +100,9 @@ class Pipeline:
 
     # Results
 
-    def wait_for(self, condition: Callable[[], bool], what: str) -> None:
+    def wait_for(self, condition: Callable[[], bool], what: str, timeout_s: float = 2 * HANG_S) -> None:
         """Wait until something is so, with the driver running."""
-        deadline_s = time.monotonic() + 2 * HANG_S
+        deadline_s = time.monotonic() + timeout_s
         while not condition():
             self.ensure_running()
             failures = self.folder / "failures"
@@ -110,7 +110,7 @@ class Pipeline:
             assert time.monotonic() < deadline_s, f"waited for {what}; kills: {self.kills}; failures:\n{text}"
             time.sleep(0.05)
 
-    def await_results(self) -> None:
+    def await_results(self, timeout_s: float = 2 * HANG_S) -> None:
         """Wait until read_committed readers could have seen every result."""
 
         def are_all_there() -> bool:
@@ -123,7 +123,7 @@ class Pipeline:
                     count += len(consumer.poll(timeout=0.5))
             return count >= self.sent
 
-        self.wait_for(are_all_there, f"{self.sent} results")
+        self.wait_for(are_all_there, f"{self.sent} results", timeout_s)
 
     def check(self) -> None:
         """Every input has one result, each key's in order; then stop the query, and nothing is left open."""
