@@ -84,6 +84,7 @@ def many_partitions(
         for number in range(failovers):
             take("failover", controller_failover(nodes, number) * 1000)
         if replicas > 1:
+            wait_for_leaders(nodes, topics, count, replicas)  # the node that was killed is in sync again
             take("leaders", _until_all_are_led(nodes, topics) * 1000)
         progress.say(f"{label}: stopping")
         nodes.stop()
