@@ -31,7 +31,7 @@ class GroupObserver(ClientObserver):
         super().__init__(client)
         self.past: list[tuple[int, str, list[Place]]] = []
         """Generations or epochs of this member, with its id and its partitions in them."""
-        self._group = client.group
+        self._group, self._reporter = client.group, client
         self._reports_offsets = client.reports_offsets
         self._protocol = protocol
         self._topics = topics
@@ -97,7 +97,7 @@ class GroupObserver(ClientObserver):
         if isinstance(message, OffsetCommitRequest):
             self._committed(self._commits.pop(id(message)), response)
         elif isinstance(message, OffsetFetchRequest):
-            self._offsets_answered(message, response, sent_s)
+            self._offsets_answered(request.node, response, sent_s)
         elif isinstance(message, JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | ConsumerGroupHeartbeatRequest):
             if response.error_code:
                 kind = type(message).__name__.removesuffix("Request")
@@ -164,7 +164,7 @@ class GroupObserver(ClientObserver):
         if any(codes[place] != ErrorCode.STALE_MEMBER_EPOCH for place in refused):
             self._fenced(commit.member)  # the member learns of it from its commit, and joins again
 
-    def _offsets_answered(self, message: OffsetFetchRequest, response: Any, sent_s: float) -> None:
+    def _offsets_answered(self, node: int, response: Any, sent_s: float) -> None:
         group = response.groups[0]
         parts = [(topic, part) for topic in group.topics for part in topic.partitions]
         if group.error_code or any(part.error_code for _, part in parts):
@@ -172,7 +172,7 @@ class GroupObserver(ClientObserver):
             return
         found = {self._place(topic.name, topic.topic_id, part.partition_index): part.committed_offset for topic, part in parts}
         self.client.note("offsets", f"{self._group} " + " ".join(f"{place}@{at}" for place, at in found.items()))
-        self.stage.checkers.offsets_answered(self._group, found, sent_s, self.stage.now_s())
+        self._reporter.report_offsets(found, sent_s, node)
 
     # Places
 
