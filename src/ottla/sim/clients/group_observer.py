@@ -107,33 +107,36 @@ class GroupObserver(ClientObserver):
             elif self._is_leaving:
                 return
             elif isinstance(message, SyncGroupRequest):
-                self._synced(message, response, sent_s)
+                self._synced(request, message, response, sent_s)
             elif isinstance(message, HeartbeatRequest):
                 if self._protocol == "consumer":
                     beat = Beat(self._group, message.member_id, message.generation_id, None, sent_s, self.stage.now_s())
-                    self.stage.checkers.heartbeat_answered(beat)
+                    self._report_beat(beat, request)
             elif isinstance(message, ConsumerGroupHeartbeatRequest):
-                self._beat_answered(message, response, sent_s)
+                self._beat_answered(request, message, response, sent_s)
 
     def _fenced(self, member: str) -> None:
         self.stage.checkers.member_fenced(self._group, member)
         self._held, self._target = {}, {}
 
-    def _synced(self, message: SyncGroupRequest, response: Any, sent_s: float) -> None:
+    def _synced(self, request: Request, message: SyncGroupRequest, response: Any, sent_s: float) -> None:
         data = bytes(response.assignment)
         found = read_assignment(data).assigned_partitions if data else []
         places = self._by_name((each.topic, each.partitions) for each in found)
         generation, member, now_s = message.generation_id, message.member_id, self.stage.now_s()
         self._assigned(generation, member, places)
         if self._protocol == "consumer":
-            beat = Beat(self._group, member, generation, places, sent_s, now_s, is_joined=True)
-            self.stage.checkers.heartbeat_answered(beat)
+            self._report_beat(Beat(self._group, member, generation, places, sent_s, now_s, is_joined=True), request)
         else:
             assigned = Assigned(self._group, generation, member, message.group_instance_id, places, sent_s, now_s)
             self.stage.checkers.generation_assigned(assigned)
 
     def _beat_answered(
-        self, message: ConsumerGroupHeartbeatRequest, response: ConsumerGroupHeartbeatResponse, sent_s: float
+        self,
+        request: Request,
+        message: ConsumerGroupHeartbeatRequest,
+        response: ConsumerGroupHeartbeatResponse,
+        sent_s: float,
     ) -> None:
         places: list[Place] | None = None
         if response.assignment is not None:
@@ -141,7 +144,11 @@ class GroupObserver(ClientObserver):
             self._assigned(response.member_epoch, message.member_id, places)
         is_joined = message.member_epoch == JOIN_EPOCH
         beat = Beat(self._group, message.member_id, response.member_epoch, places, sent_s, self.stage.now_s(), is_joined)
-        self.stage.checkers.heartbeat_answered(beat)
+        self._report_beat(beat, request)
+
+    def _report_beat(self, beat: Beat, request: Request) -> None:
+        is_deposed = not self.stage.is_coordinator(self._group, request.node, beat.requested_s)
+        self.stage.checkers.heartbeat_answered(beat._replace(is_deposed=is_deposed))
 
     def _assigned(self, epoch: int, member: str, places: list[Place]) -> None:
         self.client.note("assigned", f"epoch {epoch} {' '.join(map(str, places))}")

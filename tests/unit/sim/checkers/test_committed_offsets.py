@@ -103,6 +103,31 @@ def test_a_deletion_cannot_take_effect_after_a_power_loss() -> None:
         checker.offsets_answered("g", {AT: -1}, 4.0, 4.1)
 
 
+def test_an_offset_that_was_never_committed_is_a_violation() -> None:
+    checker = CommittedOffsets(is_flushed=True)
+    refused = commit(5, 1.0)
+    checker.commit_sent(refused)
+    checker.commit_refused(refused, [AT])
+    for offset in (5, 6):
+        with pytest.raises(Violation, match="which was never committed, or was refused"):
+            checker.offsets_answered("g", {AT: offset}, 2.0, 2.1)
+
+
+@pytest.mark.parametrize("is_flushed", [True, False])
+def test_a_power_loss_loses_only_unflushed_offsets(is_flushed: bool) -> None:
+    checker = CommittedOffsets(is_flushed)
+    acknowledge(checker, commit(5, 1.0), 1.1)
+    acknowledge(checker, commit(6, 2.0), 2.1)
+    checker.power_lost()
+    if is_flushed:
+        with pytest.raises(Violation, match="went back to 5"):
+            checker.offsets_answered("g", {AT: 5}, 3.0, 3.1)
+    else:
+        checker.offsets_answered("g", {AT: 5}, 3.0, 3.1)
+        with pytest.raises(Violation, match="has no offset"):
+            checker.offsets_answered("g", {AT: -1}, 4.0, 4.1)
+
+
 @pytest.mark.parametrize(
     ("stale", "message"), [(-1, "has no offset for t-0, though 5 was"), (5, "went back to 5 for t-0: 7 was")]
 )

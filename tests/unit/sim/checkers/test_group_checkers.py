@@ -1,10 +1,9 @@
-"""The checkers of groups, each with a shortest sequence of events that violates its invariant, and one that does not."""
+"""The checkers of members, each with a shortest sequence of events that violates its invariant, and one that does not."""
 
 import pytest
 
 from ottla.ids import Uuid
 from ottla.sim.checkers.checker import Assigned, Beat, Checker, Commit, Deletion, Place, TopicPlan, Violation
-from ottla.sim.checkers.committed_offsets import CommittedOffsets
 from ottla.sim.checkers.generations import Generations
 from ottla.sim.checkers.member_epochs import MemberEpochs
 
@@ -31,6 +30,9 @@ def beat(member: str, epoch: int, requested_s: float, *, places: list[Place] | N
     return Beat("g", member, epoch, places, requested_s, requested_s + 0.1, is_joined)
 
 
+# Generations
+
+
 def test_generations_may_restart_when_a_group_may_be_removed() -> None:
     checker = Generations(is_flushed=True, session_s=SESSION_S)
     checker.generation_assigned(assigned(3, "a", 1.0))
@@ -52,34 +54,6 @@ def test_generations_restart_after_a_deletion() -> None:
     checker.generation_assigned(assigned(3, "b", 6.0))
     with pytest.raises(Violation, match="in generation 3 of group g both b and c were given t-0"):
         checker.generation_assigned(assigned(3, "c", 6.0))
-
-
-def test_an_offset_that_was_never_committed_is_a_violation() -> None:
-    checker = CommittedOffsets(is_flushed=True)
-    refused = commit(5, 1.0)
-    checker.commit_sent(refused)
-    checker.commit_refused(refused, [AT])
-    for offset in (5, 6):
-        with pytest.raises(Violation, match="which was never committed, or was refused"):
-            checker.offsets_answered("g", {AT: offset}, 2.0, 2.1)
-
-
-@pytest.mark.parametrize("is_flushed", [True, False])
-def test_a_power_loss_loses_only_unflushed_offsets(is_flushed: bool) -> None:
-    checker = CommittedOffsets(is_flushed)
-    acknowledge(checker, commit(5, 1.0), 1.1)
-    acknowledge(checker, commit(6, 2.0), 2.1)
-    checker.power_lost()
-    if is_flushed:
-        with pytest.raises(Violation, match="went back to 5"):
-            checker.offsets_answered("g", {AT: 5}, 3.0, 3.1)
-    else:
-        checker.offsets_answered("g", {AT: 5}, 3.0, 3.1)
-        with pytest.raises(Violation, match="has no offset"):
-            checker.offsets_answered("g", {AT: -1}, 4.0, 4.1)
-
-
-# Generations
 
 
 def test_a_generation_has_one_owner_of_a_partition() -> None:
@@ -152,6 +126,16 @@ def test_a_partition_is_given_when_its_owner_was_silent_or_fenced() -> None:
     checker.heartbeat_answered(beat("a", 2, 3.0))
     with pytest.raises(Violation, match="while a has it"):
         checker.heartbeat_answered(beat("b", 3, 3.5, places=[AT]))
+
+
+def test_a_heartbeat_at_a_deposed_coordinator_extends_no_session() -> None:
+    checker = MemberEpochs(True, SESSION_S)
+    checker.heartbeat_answered(beat("a", 1, 1.0, places=[AT]))
+    checker.heartbeat_answered(beat("a", 1, 1.5)._replace(is_deposed=True))
+    checker.heartbeat_answered(beat("b", 2, 2.0, places=[AT]))
+    checker.heartbeat_answered(beat("b", 2, 2.5))
+    with pytest.raises(Violation, match="gave t-0 to c, while b has it"):
+        checker.heartbeat_answered(beat("c", 3, 3.0, places=[AT]))
 
 
 def test_member_epochs_rise() -> None:
