@@ -48,6 +48,7 @@ class GroupCheckers:
         return {
             "offsets": self._offsets.judged,
             "offsets gone": self._offsets.missed,
+            "offsets excused": self._offsets.excused,
             "generations": self._generations.judged,
             "handovers": self._members.handovers,
             "transactions": self._transactions.judged,

@@ -19,6 +19,7 @@ import inspect
 from asyncio import base_events
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
+from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 from weakref import WeakSet
@@ -100,11 +101,13 @@ class VirtualLoop(base_events.BaseEventLoop):
             try:
                 result = self.run_until_complete(work)
             except Exception as later:
-                if self.failures:
-                    raise self.failures[0] from later  # it came first, and may be the cause
+                first = self.failures[0] if self.failures else None
+                with suppress(Deadlock, OutOfTime):  # a task may wait for what the failure has ended
+                    self._cancel_all()
+                if first is not None:
+                    raise first from later  # it came first, and may be the cause
                 raise
-            finally:
-                self._cancel_all()
+            self._cancel_all()
             if self.failures:
                 raise self.failures[0]
             return result

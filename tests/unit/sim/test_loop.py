@@ -81,6 +81,24 @@ def test_a_failure_in_a_callback_fails_the_run() -> None:
         VirtualLoop().run(work())
 
 
+@pytest.mark.parametrize("is_waking", [True, False])
+def test_a_task_that_does_not_end_when_cancelled_hides_no_failure(is_waking: bool) -> None:
+    async def clings() -> None:
+        while True:
+            try:
+                await (asyncio.sleep(1) if is_waking else asyncio.Event().wait())
+            except asyncio.CancelledError:
+                continue
+
+    async def work() -> None:
+        task = asyncio.get_running_loop().create_task(clings())
+        await asyncio.sleep(0)
+        raise ZeroDivisionError(task.get_name())
+
+    with pytest.raises(ZeroDivisionError):
+        VirtualLoop(50).run(work())
+
+
 def test_remaining_tasks_are_cancelled() -> None:
     words: list[str] = []
 

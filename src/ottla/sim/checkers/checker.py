@@ -139,6 +139,7 @@ class Beat(NamedTuple):
     """An answered heartbeat of a member of a consumer group. `places` is None if the assignment did not change.
 
     For classic members of mixed groups also a SyncGroup answer. `is_joined` is set for these, and where the member joined.
+    `is_deposed`: answered by a node that was no longer the group's coordinator, and may not have known it.
     """
 
     group: str
@@ -148,6 +149,7 @@ class Beat(NamedTuple):
     requested_s: float
     answered_s: float
     is_joined: bool = False
+    is_deposed: bool = False
 
 
 @dataclass(eq=False)
@@ -233,8 +235,13 @@ class Checker:
     def deletion_refused(self, deletion: Deletion) -> None:
         """The answer: the deletion is refused and has no effect."""
 
-    def offsets_answered(self, group: str, found: dict[Place, int], requested_s: float, answered_s: float) -> None:
-        """OffsetFetch with require_stable was answered: the committed offsets of a group; -1 means none."""
+    def offsets_answered(
+        self, group: str, found: dict[Place, int], requested_s: float, answered_s: float, is_deposed: bool = False
+    ) -> None:
+        """OffsetFetch with require_stable was answered: the committed offsets of a group; -1 means none.
+
+        `is_deposed`: by a node that was no longer the group's coordinator, and may not have known it.
+        """
 
     def generation_assigned(self, assigned: Assigned) -> None:
         """A member of a classic group got its assignment."""

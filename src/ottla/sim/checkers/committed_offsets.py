@@ -5,6 +5,9 @@ if it was sent after the first was acknowledged or seen. An OffsetFetch must not
 or seen before the request was sent. It must not find an offset that was never committed or was refused, nor no offset at all.
 A deletion counts as a commit of no offset.
 
+A coordinator that is deposed and cannot know it yet answers from what it has, in Kafka too: that answer is not judged, and the
+checker learns nothing from it.
+
 Unused offsets may expire when the wall clock moves far enough, mostly because it is set forward.
 
 A power loss may lose what was not flushed: then any earlier commit may be what is left, until one is seen again.
@@ -44,6 +47,8 @@ class CommittedOffsets(Checker):
         self._deleted: defaultdict[str, dict[Deletion, _Known]] = defaultdict(dict)
         self.judged = 0
         self.missed = 0
+        self.excused = 0
+        """How many answers of deposed coordinators were not judged."""
 
     def commit_sent(self, commit: Commit) -> None:
         for place, offset in commit.offsets.items():
@@ -80,7 +85,12 @@ class CommittedOffsets(Checker):
                     known.done_s = inf
             self._deleted.clear()  # whether undone or not, none of them can still take effect
 
-    def offsets_answered(self, group: str, found: dict[Place, int], requested_s: float, answered_s: float) -> None:
+    def offsets_answered(
+        self, group: str, found: dict[Place, int], requested_s: float, answered_s: float, is_deposed: bool = False
+    ) -> None:
+        if is_deposed:
+            self.excused += 1
+            return
         for place, offset in found.items():
             commits = self._known[group, place]
             done = {each: known for each, known in commits.items() if known.done_s < requested_s}

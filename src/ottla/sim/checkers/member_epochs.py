@@ -1,7 +1,8 @@
 """A member of a consumer group gets a partition only after its previous owner released it, or may have been fenced.
 
-A member may have been fenced if more than a session timeout has passed since it sent the last heartbeat that was answered. The
-members here release partitions at once, so the rebalance timeout never expires. A member that lost a partition to another
+A member may have been fenced if more than a session timeout has passed since it sent the last heartbeat that its coordinator
+answered. One that is deposed, and cannot know it yet, answers too, but the next coordinator does not hear of it. The members
+here release partitions at once, so the rebalance timeout never expires. A member that lost a partition to another
 cannot commit for it, except in its current epoch. A member's epochs rise.
 
 The same holds for groups with members of both protocols. Their classic members release all partitions before they join again.
@@ -58,7 +59,9 @@ class MemberEpochs(Checker):
             raise Violation(f"{beat.member} of group {beat.group} was in epoch {own.epoch}, and then in {beat.epoch}")
         if beat.epoch != own.epoch:
             own.since_s = beat.answered_s
-        own.epoch, own.heard_s = beat.epoch, beat.requested_s
+        own.epoch = beat.epoch
+        if not beat.is_deposed:
+            own.heard_s = beat.requested_s
         for place in beat.places or ():
             if place not in own.held:
                 self._take(beat, place)

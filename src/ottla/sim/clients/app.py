@@ -11,11 +11,12 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ottla.client.consumer.asynchronous import Consumer
 from ottla.client.producer.asynchronous import Producer
 from ottla.client.producer.core import ProducerCore
+from ottla.client_core.machine import Request
 from ottla.client_core.producer.delivery import RecordMetadata
 from ottla.errors import KafkaError
 from ottla.errors import TimeoutError as KafkaTimeoutError
@@ -32,6 +33,7 @@ from ottla.sim.coordination import AppPlan
 from ottla.sim.histories.history import Send
 from ottla.sim.histories.history import Transaction as RecordedTransaction
 from ottla.sim.histories.simulated import value_text
+from ottla.wire.messages.offset_fetch import OffsetFetchResponse
 
 T = TypeVar("T")
 
@@ -64,6 +66,7 @@ class App(GroupClient):
         self._begun = 0
         self._recorded: RecordedTransaction | None = None
         """The current transaction, as the history has it."""
+        self._reading: _InputObserver | None = None
         self.committed = 0
         self.unknown_endings = 0
 
@@ -127,14 +130,15 @@ class App(GroupClient):
             default_api_timeout_ms=5_000,
         )
         consumer.assign(list(self._partitions))
-        consumer._core.parts.runner.observer = FetchObserver(self, self.inputs)
+        observer = self._reading = consumer._core.parts.runner.observer = _InputObserver(self)
         requested_s = self.stage.now_s()
         self.stage.history.assigned(self.name, self._partitions, self.group)
         found = await self._until_known("committed", lambda: consumer.committed(list(self._partitions)))
         offsets = {self._partitions[each]: -1 if value is None else value.offset for each, value in found.items()}
         self.note("offsets", f"{self.group} " + " ".join(f"{place}@{at}" for place, at in offsets.items()))
-        self.stage.checkers.offsets_answered(self.group, offsets, requested_s, self.stage.now_s())
-        self.stage.history.offsets_found(self.group, {place.name: offset for place, offset in offsets.items()}, requested_s)
+        if self.report_offsets(offsets, requested_s, observer.coordinator):
+            by_name = {place.name: offset for place, offset in offsets.items()}
+            self.stage.history.offsets_found(self.group, by_name, requested_s)
         return consumer
 
     # A transaction
@@ -154,6 +158,8 @@ class App(GroupClient):
             records = await consumer.poll(BACKOFF_S_MAX, self.random.randint(1, RECORDS_MAX))
             if not records:
                 return
+            if self._reading is not None and self._reading.is_misled:
+                raise Vanished  # with Kafka, too, it would process records again
             recorded = self._recorded = self.stage.history.transaction(self.name, transaction.name)
             report_seen(self, records, self._partitions, is_committed=True, group=self.group, transaction=recorded)
             taken = []
@@ -265,3 +271,20 @@ class App(GroupClient):
                     raise Vanished from None
                 if self.random.random() < 0.5:
                     await self.pause(TAKEOVER_PAUSE_S_MAX)  # the operation may be done when the call is repeated
+
+
+class _InputObserver(FetchObserver):
+    """Also notices which node answers with the committed offsets."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__(app, app.inputs)
+        self._group = app.group
+        self.coordinator = -1
+        self.is_misled = False
+        """Whether one was deposed: the program may continue at offsets that are not the last ones."""
+
+    def on_answer(self, request: Request, message: Any, response: Any, sent_s: float) -> None:
+        super().on_answer(request, message, response, sent_s)
+        if isinstance(response, OffsetFetchResponse) and not response.groups[0].error_code:
+            self.coordinator = request.node
+            self.is_misled = self.is_misled or not self.stage.is_coordinator(self._group, request.node, sent_s)

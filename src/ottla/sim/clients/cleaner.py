@@ -71,16 +71,16 @@ class Cleaner(GroupClient):
         answer = await link.request(OffsetDeleteRequest(group_id=self.group, topics=list(topics.values())), version=0)
         parts = {(topic.name, part.partition_index): part.error_code for topic in answer.topics for part in topic.partitions}
         for place, deletion in deletions.items():
-            self._settle(deletion, answer.error_code or parts[place.topic.name, place.number])
+            self._settle(deletion, answer.error_code or parts[place.topic.name, place.number], self.node_of(link))
 
     async def _delete_group(self) -> None:
         link, deletion = await self.coordinator(), Deletion(self.group, None, self.stage.now_s())
         self.stage.checkers.deletion_sent(deletion)
         self.note("delete", self.group)
         answer = await link.request(DeleteGroupsRequest(groups_names=[self.group]), version=2)
-        self._settle(deletion, answer.results[0].error_code)
+        self._settle(deletion, answer.results[0].error_code, self.node_of(link))
 
-    def _settle(self, deletion: Deletion, code: int) -> None:
+    def _settle(self, deletion: Deletion, code: int, node: int) -> None:
         answered_s = self.stage.now_s()
         if code == ErrorCode.NONE:
             self.note("deleted", str(deletion.place or self.group))
@@ -90,7 +90,7 @@ class Cleaner(GroupClient):
             self.stage.checkers.deletion_refused(deletion)
         if code == ErrorCode.GROUP_ID_NOT_FOUND:
             # An unknown group has no committed offsets.
-            self.stage.checkers.offsets_answered(self.group, dict.fromkeys(self._places(), -1), deletion.sent_s, answered_s)
+            self.report_offsets(dict.fromkeys(self._places(), -1), deletion.sent_s, node)
         of_members = (ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC) if self._has_members else ()
         # A coordinator that is behind does not know a new partition yet.
         unknown = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,) if self.stage.is_cluster else ()

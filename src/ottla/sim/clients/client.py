@@ -7,7 +7,7 @@ does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
@@ -58,6 +58,8 @@ class Stage:
 
     replication_factor: int = 1
     """How many replicas the topics of clients get."""
+    is_coordinator: Callable[[str, int, float], bool] = lambda group, node, since_s: True
+    """Whether a node has been the coordinator of a group since then, whether the node knows it or not."""
     history: History = field(init=False)
     """What clients did and saw."""
 

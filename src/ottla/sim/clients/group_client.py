@@ -141,8 +141,20 @@ class GroupClient(Client):
             found[place] = part.committed_offset
         self.note("offsets", f"{self.group} " + " ".join(f"{place}@{at}" for place, at in found.items()))
         if self.reports_offsets:
-            self.stage.checkers.offsets_answered(self.group, found, requested_s, self.stage.now_s())
+            self.report_offsets(found, requested_s, self.node_of(link))
         return found
+
+    def report_offsets(self, found: dict[Place, int], requested_s: float, node: int) -> bool:
+        """Tell the checkers the committed offsets that a node has answered with. False: it was not the coordinator any more."""
+        is_deposed = not self.stage.is_coordinator(self.group, node, requested_s)
+        if is_deposed:
+            self.note("deposed", f"{node} is not the coordinator of {self.group} any more")
+        self.stage.checkers.offsets_answered(self.group, found, requested_s, self.stage.now_s(), is_deposed)
+        return not is_deposed
+
+    def node_of(self, link: Link) -> int:
+        """The id of the node that a connection goes to: nodes are counted from 1."""
+        return self.stage.hosts.index(link.host) + 1
 
     async def fetch_offsets_until_answered(self, places: list[Place]) -> dict[Place, int]:
         """Like `fetch_offsets`, but retries until it succeeds."""

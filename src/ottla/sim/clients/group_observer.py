@@ -31,7 +31,7 @@ class GroupObserver(ClientObserver):
         super().__init__(client)
         self.past: list[tuple[int, str, list[Place]]] = []
         """Generations or epochs of this member, with its id and its partitions in them."""
-        self._group = client.group
+        self._group, self._reporter = client.group, client
         self._reports_offsets = client.reports_offsets
         self._protocol = protocol
         self._topics = topics
@@ -97,7 +97,7 @@ class GroupObserver(ClientObserver):
         if isinstance(message, OffsetCommitRequest):
             self._committed(self._commits.pop(id(message)), response)
         elif isinstance(message, OffsetFetchRequest):
-            self._offsets_answered(message, response, sent_s)
+            self._offsets_answered(request.node, response, sent_s)
         elif isinstance(message, JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | ConsumerGroupHeartbeatRequest):
             if response.error_code:
                 kind = type(message).__name__.removesuffix("Request")
@@ -107,33 +107,36 @@ class GroupObserver(ClientObserver):
             elif self._is_leaving:
                 return
             elif isinstance(message, SyncGroupRequest):
-                self._synced(message, response, sent_s)
+                self._synced(request, message, response, sent_s)
             elif isinstance(message, HeartbeatRequest):
                 if self._protocol == "consumer":
                     beat = Beat(self._group, message.member_id, message.generation_id, None, sent_s, self.stage.now_s())
-                    self.stage.checkers.heartbeat_answered(beat)
+                    self._report_beat(beat, request)
             elif isinstance(message, ConsumerGroupHeartbeatRequest):
-                self._beat_answered(message, response, sent_s)
+                self._beat_answered(request, message, response, sent_s)
 
     def _fenced(self, member: str) -> None:
         self.stage.checkers.member_fenced(self._group, member)
         self._held, self._target = {}, {}
 
-    def _synced(self, message: SyncGroupRequest, response: Any, sent_s: float) -> None:
+    def _synced(self, request: Request, message: SyncGroupRequest, response: Any, sent_s: float) -> None:
         data = bytes(response.assignment)
         found = read_assignment(data).assigned_partitions if data else []
         places = self._by_name((each.topic, each.partitions) for each in found)
         generation, member, now_s = message.generation_id, message.member_id, self.stage.now_s()
         self._assigned(generation, member, places)
         if self._protocol == "consumer":
-            beat = Beat(self._group, member, generation, places, sent_s, now_s, is_joined=True)
-            self.stage.checkers.heartbeat_answered(beat)
+            self._report_beat(Beat(self._group, member, generation, places, sent_s, now_s, is_joined=True), request)
         else:
             assigned = Assigned(self._group, generation, member, message.group_instance_id, places, sent_s, now_s)
             self.stage.checkers.generation_assigned(assigned)
 
     def _beat_answered(
-        self, message: ConsumerGroupHeartbeatRequest, response: ConsumerGroupHeartbeatResponse, sent_s: float
+        self,
+        request: Request,
+        message: ConsumerGroupHeartbeatRequest,
+        response: ConsumerGroupHeartbeatResponse,
+        sent_s: float,
     ) -> None:
         places: list[Place] | None = None
         if response.assignment is not None:
@@ -141,7 +144,11 @@ class GroupObserver(ClientObserver):
             self._assigned(response.member_epoch, message.member_id, places)
         is_joined = message.member_epoch == JOIN_EPOCH
         beat = Beat(self._group, message.member_id, response.member_epoch, places, sent_s, self.stage.now_s(), is_joined)
-        self.stage.checkers.heartbeat_answered(beat)
+        self._report_beat(beat, request)
+
+    def _report_beat(self, beat: Beat, request: Request) -> None:
+        is_deposed = not self.stage.is_coordinator(self._group, request.node, beat.requested_s)
+        self.stage.checkers.heartbeat_answered(beat._replace(is_deposed=is_deposed))
 
     def _assigned(self, epoch: int, member: str, places: list[Place]) -> None:
         self.client.note("assigned", f"epoch {epoch} {' '.join(map(str, places))}")
@@ -164,7 +171,7 @@ class GroupObserver(ClientObserver):
         if any(codes[place] != ErrorCode.STALE_MEMBER_EPOCH for place in refused):
             self._fenced(commit.member)  # the member learns of it from its commit, and joins again
 
-    def _offsets_answered(self, message: OffsetFetchRequest, response: Any, sent_s: float) -> None:
+    def _offsets_answered(self, node: int, response: Any, sent_s: float) -> None:
         group = response.groups[0]
         parts = [(topic, part) for topic in group.topics for part in topic.partitions]
         if group.error_code or any(part.error_code for _, part in parts):
@@ -172,7 +179,7 @@ class GroupObserver(ClientObserver):
             return
         found = {self._place(topic.name, topic.topic_id, part.partition_index): part.committed_offset for topic, part in parts}
         self.client.note("offsets", f"{self._group} " + " ".join(f"{place}@{at}" for place, at in found.items()))
-        self.stage.checkers.offsets_answered(self._group, found, sent_s, self.stage.now_s())
+        self._reporter.report_offsets(found, sent_s, node)
 
     # Places
 

@@ -31,6 +31,7 @@ from ottla.sim.clients.producer import Producer
 from ottla.sim.cluster.checkers.checker import ClusterCheckers, HeldPartition, PartitionKey
 from ottla.sim.cluster.checkers.committed_log import CommittedLog
 from ottla.sim.cluster.checkers.committed_records import CommittedRecords
+from ottla.sim.cluster.checkers.coordinators import Coordinators
 from ottla.sim.cluster.checkers.durable_majority import DurableMajority
 from ottla.sim.cluster.checkers.eligible_isr import EligibleIsr
 from ottla.sim.cluster.checkers.equal_replicas import EqualReplicas, Replica
@@ -103,10 +104,11 @@ class _Run:
         self._states, self._records = PartitionStates(), CommittedRecords(self._held_by)
         self._steady = SteadyIsr(loop.true_time, LAG_MAX_MS / 1000 / max(plan.rates))
         self._joins, self._safekeeping = Joins(), Safekeeping()
-        self._eligible = EligibleIsr()
+        self._eligible, coordinators = EligibleIsr(), Coordinators(loop.true_time)
         looking_in = [self._fencing, self._blocks, self._states, self._records, self._steady, self._joins, self._safekeeping]
         watch = self._watch = Watch(
-            ClusterCheckers([self._leaders, self._log, self._durable, self._images, *looking_in, self._eligible]), trace
+            ClusterCheckers([self._leaders, self._log, self._durable, self._images, *looking_in, self._eligible, coordinators]),
+            trace,
         )
         watch.delayed = self._joins.delayed
         cluster = Cluster(seed, plan.nodes, plan.is_static, {TRANSACTION_VERSION: base.version.first}, plan.controllers)
@@ -136,6 +138,7 @@ class _Run:
         )
         self.stage = Stage(seed, self._network, trace, checkers, cluster.names, base.version.first)
         self.stage.replication_factor = plan.replication_factor
+        self.stage.is_coordinator = coordinators.is_coordinator
         self.admin = Admin(self.stage, base.admin_pause_s_max, base.scene != "logs", raises_version=base.version.is_raised)
         self.auditor = Auditor(self.stage)
         self._cast = Cast(base, self.stage, self.admin)

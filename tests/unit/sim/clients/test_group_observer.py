@@ -14,10 +14,11 @@ from ottla.sim.clients.group_observer import GroupObserver
 from ottla.wire.base import Message
 from ottla.wire.messages import consumer_group_heartbeat as beats
 from ottla.wire.messages import offset_commit as commits
+from ottla.wire.messages import offset_fetch as fetches
 
 
-def exchange(observer: GroupObserver, message: Message, response: Any) -> None:
-    request = Request(message)
+def exchange(observer: GroupObserver, message: Message, response: Any, node: int = 1) -> None:
+    request = Request(message, node)
     observer.sent(request, message, 1)
     if response is None:
         observer.failed(request, NetworkError("lost"))
@@ -81,5 +82,20 @@ def test_a_refused_commit_may_have_been_made_by_an_attempt_without_an_answer() -
         exchange(observer, commit(), None)
         exchange(observer, commit(), refusal())
         assert checker.events[-1][2] == []
+
+    on_stage(body)
+
+
+def test_committed_offsets_of_a_deposed_coordinator_are_reported_as_such() -> None:
+    def body(stage: Stage, checker: Recording) -> None:
+        stage.is_coordinator = lambda group, node, since_s: (group, node) == ("g", 1)
+        observer = GroupObserver(GroupClient(stage, "m0", "g"), "consumer", lambda: [TOPIC])
+        part = fetches.OffsetFetchResponsePartitions(partition_index=0, committed_offset=5)
+        topic = fetches.OffsetFetchResponseTopics(topic_id=TOPIC.topic_id, partitions=[part])
+        response = fetches.OffsetFetchResponse(groups=[fetches.OffsetFetchResponseGroup(group_id="g", topics=[topic])])
+        for node in (1, 2):
+            exchange(observer, fetches.OffsetFetchRequest(), response, node)
+        found = {Place(TOPIC, 0): 5}
+        assert checker.events == [("offsets_answered", "g", found, 0.0, 0.0, is_deposed) for is_deposed in (False, True)]
 
     on_stage(body)
