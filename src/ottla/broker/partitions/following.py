@@ -122,7 +122,7 @@ async def _truncated(here: Partitions, name: TopicPartition) -> None:
 
 
 async def _cut_at_gap(here: Partitions, partition: Partition, state: PartitionState) -> None:
-    """Truncate a follower's log at a gap that recovery found, so that it fetches from there: its leader has all that is committed.
+    """Truncate a follower's log at a gap that recovery found, so that it fetches from there: the leader has what is committed.
 
     Without this the replica would join the ISR by its end offset, and lose committed records of the gap if it is elected.
     """
