@@ -30,9 +30,9 @@ from ottla.records.compression import Codec
 from ottla.wire.apis import APIS
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
-pytestmark = [linux_only, pytest.mark.slow]
-
 SOAK_S = float(os.environ.get("OTTLA_SOAK_S", "600"))
+pytestmark = [linux_only, pytest.mark.slow, pytest.mark.timeout(SOAK_S * 2 + 300)]
+
 ROUND_S = 30.0
 ATTACK_S = 2.0
 GROWTH_BYTES_MAX = 60_000_000
