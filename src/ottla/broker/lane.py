@@ -128,9 +128,8 @@ class SlicedWork(Pending):
         steps, lane = self._steps, self._lane
         try:
             while not self.is_done:
-                value, failure = self._value_sent, self._failure_sent
-                self._value_sent = self._failure_sent = None
-                wanted = steps.send(value) if failure is None else steps.throw(failure)
+                # No name here may refer to a failure: it would be kept by the frames that it passes.
+                wanted = steps.send(self._take_value()) if self._failure_sent is None else steps.throw(self._take_failure())
                 if isinstance(wanted, OffLoop):
                     lane.run_off_loop(self._context.connection.id, self, wanted)
                     return
@@ -161,6 +160,15 @@ class SlicedWork(Pending):
         super()._finish(response, failure)
         self._outer = None  # it refers to this one: the cycle would keep the response until the garbage collector runs
 
+    def _take_value(self) -> Any:
+        value, self._value_sent = self._value_sent, None
+        return value
+
+    def _take_failure(self) -> BaseException:
+        failure, self._failure_sent = self._failure_sent, None
+        assert failure is not None
+        return failure
+
     def _only_waits(self) -> None:
         """All is done but for what the request waits for."""
         holder = self
@@ -188,6 +196,8 @@ class SlicedWork(Pending):
 
     def resume(self, value: Any, failure: BaseException | None) -> None:
         """An off-loop call has ended: go on when the lane gets to it."""
+        if self.is_done:
+            return  # its connection has gone
         self._value_sent, self._failure_sent = value, failure
         self._lane.put(self._context.connection.id, self._next_slice)
 

@@ -10,11 +10,11 @@ import pytest
 
 from ottla.broker import parked as parking
 from ottla.broker.dispatch import Dispatcher, Route
-from ottla.broker.lane import SlicedWork
+from ottla.broker.lane import SMALL_CALL_BYTES, SlicedWork
 from ottla.broker.parked import Parked
 from ottla.broker.request import CloseConnection, ConnectionInfo, Handled, Pending, RequestContext
-from ottla.env import Steps
-from ottla.errors import KafkaError
+from ottla.env import OffLoop, Steps
+from ottla.errors import KafkaError, drop_frames
 from ottla.errors.codes import ErrorCode
 from ottla.wire.api_table import ApiKey
 from ottla.wire.base import Message
@@ -151,5 +151,42 @@ def test_refused_request_is_gone_once_it_is_answered() -> None:
             assert gone() is None
         finally:
             gc.enable()
+
+    asyncio.run(scenario())
+
+
+def test_what_a_failed_call_held_is_gone_while_its_work_goes_on() -> None:
+    """The frames of a failure hold what the call had made, perhaps a decompressed batch."""
+
+    class Made:
+        pass
+
+    made: list[weakref.ref[Made]] = []
+
+    def failing() -> None:
+        held = Made()
+        made.append(weakref.ref(held))
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
+
+    def steps() -> Steps[Handled]:
+        try:
+            yield OffLoop(failing, SMALL_CALL_BYTES)
+        except KafkaError as error:
+            drop_frames(error)
+        yield None
+        assert made[0]() is None
+        return DeleteTopicsResponse()
+
+    async def scenario() -> None:
+        scene = Scene()
+        work = SlicedWork(scene.dispatcher.lane, scene.context, steps())
+        gc.disable()
+        try:
+            work.run(scene.dispatcher.lane.now_s())
+            while not work.is_done:
+                await asyncio.sleep(0)
+        finally:
+            gc.enable()
+        assert work.outcome[1] is None
 
     asyncio.run(scenario())

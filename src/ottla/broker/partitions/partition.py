@@ -18,7 +18,7 @@ from ottla.broker.partitions.in_sync import Change, InSyncReplicas
 from ottla.broker.partitions.kernels import PartitionTail
 from ottla.broker.partitions.settling import AckWaiter, Settling
 from ottla.env import Buffer, OffLoop, Steps
-from ottla.errors import BrokenInvariant, CorruptFile, KafkaError, LogDirectoryFailed, OttlaError, OutOfDescriptors
+from ottla.errors import BrokenInvariant, CorruptFile, KafkaError, LogDirectoryFailed, OttlaError, OutOfDescriptors, drop_frames
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
 from ottla.ids import INTERNAL_TOPICS, TopicPartition, Uuid
@@ -307,12 +307,12 @@ class Partition(PartitionTail):
         full = Effort(UNLIMITED, is_wanted=lambda: is_wanted, now_s=now_s)
         try:
             try:
-                valid: ValidBatch = yield OffLoop(check_produced(self.log, records, request_version, small), 2 * SMALL_BYTES)
-            except TooExpensive:
-                valid = yield OffLoop(check_produced(self.log, records, request_version, full), UNLIMITED)
+                return (yield OffLoop(check_produced(self.log, records, request_version, small), 2 * SMALL_BYTES))
+            except TooExpensive as stopped:
+                drop_frames(stopped)  # they hold the decompressed batch, and the next call may wait for long
+            return (yield OffLoop(check_produced(self.log, records, request_version, full), UNLIMITED))
         finally:
             is_wanted = False  # the call may still run if the connection has gone
-        return valid
 
     def is_acknowledged(self, info: AppendInfo, acks: int) -> bool:
         """Whether an append has reached what `acks` and flush.messages ask for."""

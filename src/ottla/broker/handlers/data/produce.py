@@ -30,7 +30,7 @@ from ottla.broker.partitions.partition import ALL_IN_SYNC, Partition
 from ottla.broker.purgatory.acks import DelayedProduce
 from ottla.broker.request import CloseConnection, Handled, RequestContext
 from ottla.env import OffLoop
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, drop_frames
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
 from ottla.ids import Uuid, uuid_text
@@ -172,14 +172,18 @@ def _append_each(
             try:
                 if partition is None:
                     raise _reason_missing(context, topic, data.index)
+                info: AppendInfo | None = None
                 try:
                     info = _append_one(context, request, partition, records, verified)
-                except TooExpensive:
+                except TooExpensive as stopped:
+                    drop_frames(stopped)
+                if info is None:
                     assert records is not None, "only a batch is expensive"
                     valid = yield from partition.check_off_loop(records, version)
                     info = _append_one(context, request, partition, records, verified, valid)
             except KafkaError as error:
                 fail(answer, error, partition if _has_come_to(partition, records, error, version, verified) else None)
+                drop_frames(error)  # those of a check hold the decompressed batch
                 has_failed = True
             else:
                 answer.base_offset = info.first_offset
