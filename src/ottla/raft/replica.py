@@ -171,6 +171,12 @@ class Replica:
         return (known is None or offset >= known) and self.history.voters_before(offset).is_voter(self.local)
 
     @property
+    def _is_removed(self) -> bool:
+        """Whether the newest voter set is committed."""
+        known = self.high_watermark
+        return known is not None and known > self.history.voters_offset
+
+    @property
     def is_only_voter(self) -> bool:
         return self.settings.can_be_voter and self.history.voters.is_only_voter(self.local)
 
@@ -432,6 +438,9 @@ class Replica:
         self._commit()
         if self.voter_change is not None:
             import_module("ottla.raft.requests.voter_changes").settle(self, self.voter_change, now_ms)
+            self._act(now_ms)
+        if isinstance(self.role, Leader) and not self.is_voter and self._is_removed:
+            self.become_resigned(now_ms)  # an earlier leader has removed it, and it has committed that itself
             self._act(now_ms)
         effects, self.effects = self.effects, []
         election = self.role.election

@@ -136,7 +136,7 @@ class App(GroupClient):
         found = await self._until_known("committed", lambda: consumer.committed(list(self._partitions)))
         offsets = {self._partitions[each]: -1 if value is None else value.offset for each, value in found.items()}
         self.note("offsets", f"{self.group} " + " ".join(f"{place}@{at}" for place, at in offsets.items()))
-        if self.report_offsets(offsets, requested_s, observer.coordinator):
+        if self.report_offsets(offsets, observer.requested_s, observer.coordinator):
             by_name = {place.name: offset for place, offset in offsets.items()}
             self.stage.history.offsets_found(self.group, by_name, requested_s)
         return consumer
@@ -274,17 +274,18 @@ class App(GroupClient):
 
 
 class _InputObserver(FetchObserver):
-    """Also notices which node answers with the committed offsets."""
+    """Also notices which node answers with committed offsets."""
 
     def __init__(self, app: App) -> None:
         super().__init__(app, app.inputs)
         self._group = app.group
-        self.coordinator = -1
+        self.coordinator, self.requested_s = -1, 0.0
+        """Which node has answered last with committed offsets, and when it was asked."""
         self.is_misled = False
-        """Whether one was deposed: the program may continue at offsets that are not the last ones."""
+        """Whether one of them was deposed: the program may continue at offsets that are not the last ones."""
 
     def on_answer(self, request: Request, message: Any, response: Any, sent_s: float) -> None:
         super().on_answer(request, message, response, sent_s)
         if isinstance(response, OffsetFetchResponse) and not response.groups[0].error_code:
-            self.coordinator = request.node
+            self.coordinator, self.requested_s = request.node, sent_s
             self.is_misled = self.is_misled or not self.stage.is_coordinator(self._group, request.node, sent_s)

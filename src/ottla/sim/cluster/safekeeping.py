@@ -4,9 +4,15 @@ A machine that loses its power loses unsynced writes. Replication makes up for t
 has them. The controller takes every broker that comes back after an unclean end for one that has lost records, a killed one as
 well. So only if all replicas in the ISR and ELR of a partition end uncleanly, and one of them with a power loss, may an
 acknowledged record be lost. Such an end is not carried out: then the checkers have to excuse nothing.
+
+A broker that shuts down leaves the ISR to the others, also to those whose end the controller has not noticed yet. So it keeps
+nothing from that moment on, although it ends cleanly.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ottla.metadata.image.image import MetadataImage
 from ottla.metadata.image.topics import PartitionState
@@ -20,6 +26,7 @@ class Safekeeping(ClusterChecker):
         self._image = MetadataImage()
         self._unclean: dict[int, tuple[int, bool]] = {}
         """Broker → the epoch in which it was registered at that end, and whether it has lost power since."""
+        self._stopping: set[int] = set()
 
     def image_committed(self, before: MetadataImage, image: MetadataImage) -> None:
         self._image = image
@@ -34,13 +41,22 @@ class Safekeeping(ClusterChecker):
         has_lost = self._unclean.get(broker_id, (0, False))[1]
         self._unclean[broker_id] = (-1 if broker is None else broker.epoch, loses_writes or has_lost)
 
+    @contextmanager
+    def stopping(self, broker_id: int) -> Iterator[None]:
+        """A broker shuts down meanwhile."""
+        self._stopping.add(broker_id)
+        try:
+            yield
+        finally:
+            self._stopping.discard(broker_id)
+
     def may_end(self, broker_ids: set[int], loses_writes: bool) -> bool:
-        """Whether these brokers may end uncleanly, all at once, without a loss of acknowledged records."""
+        """Whether these brokers may end or shut down, all at once, without a loss of acknowledged records."""
         states = [state for topic in self._image.topics.by_id.values() for state in topic.partitions.values()]
         return all(self._is_kept(state, broker_ids, loses_writes) for state in states)
 
     def _is_kept(self, state: PartitionState, broker_ids: set[int], loses_writes: bool) -> bool:
         holders = {*state.isr, *state.elr} or {*state.last_known_elr}
-        if not holders & broker_ids or holders - broker_ids - self._unclean.keys():
+        if not holders & broker_ids or holders - broker_ids - self._unclean.keys() - self._stopping:
             return True
         return not loses_writes and not any(self._unclean.get(each, (0, False))[1] for each in holders)

@@ -125,13 +125,13 @@ class ClusterTroubles:
     def _may_end(self, kind: str, *machines: ClusterMachine) -> bool:
         """Whether these may end now, and takes account of it."""
         is_flushed = self._plan.base.is_flushed
-        if self._plan.replication_factor == 1 or kind == "stop" or (is_flushed and not self._plan.has_wipes):
+        if self._plan.replication_factor == 1 or (is_flushed and not self._plan.has_wipes):
             return True
         loses_writes = kind == "wipe" or (kind in LOSES_POWER and not is_flushed)
         if not self._safekeeping.may_end({machine.number for machine in machines}, loses_writes):
             self._stage.trace.note(machines[0].name, "spared", f"{kind}: acknowledged records could be lost")
             return False
-        for machine in machines:
+        for machine in machines if kind != "stop" else ():
             self._safekeeping.note_end(machine.number, loses_writes)
             if loses_writes:
                 machine.tell_writes_lost()
@@ -150,7 +150,8 @@ class ClusterTroubles:
         if trouble.kind in ("power", "power crash"):
             machine.lose_power()
         elif trouble.kind == "stop":
-            await machine.stop()
+            with self._safekeeping.stopping(machine.number):
+                await machine.stop()
         else:
             machine.kill()
 

@@ -6,6 +6,7 @@ from tests.support.raft.replicas import answer_in, key
 
 from ottla.errors.codes import ErrorCode
 from ottla.raft import effects as fx
+from ottla.raft.roles.leader import Leader
 from ottla.raft.roles.resigned import Resigned
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 
@@ -61,3 +62,14 @@ def test_change_that_is_not_committed_in_time_is_answered() -> None:
     replica = dynamic_leader()
     note_voters(replica, asked_of(replica, remove(3)))
     assert answer_in(replica.tick(7000)).error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_leader_whose_removal_is_committed_after_the_answer_resigns() -> None:
+    replica = dynamic_leader()
+    note_voters(replica, asked_of(replica, remove(1)))
+    assert answer_in(replica.tick(7000)).error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert isinstance(replica.role, Leader)
+    for voter in (2, 3):
+        replica.follower_fetched(key(voter), replica.log.end_offset, 7000)
+    replica.tick(7000)
+    assert isinstance(replica.role, Resigned)

@@ -46,3 +46,14 @@ def test_killed_brokers_may_all_end() -> None:
     found.note_end(1, loses_writes=False)
     assert found.may_end({2}, loses_writes=False)
     assert not found.may_end({2}, loses_writes=True)
+
+
+def test_a_broker_that_shuts_down_leaves_the_isr_to_the_others() -> None:
+    found = keeping(state((1, 2, 3)))
+    with found.stopping(3):
+        assert found.may_end({1}, loses_writes=True)
+        found.note_end(1, loses_writes=True)
+        assert not found.may_end({2}, loses_writes=True)
+    assert found.may_end({2}, loses_writes=True), "it has stopped, and is still in the ISR: it has the records"
+    found.note_end(2, loses_writes=True)
+    assert not found.may_end({3}, loses_writes=False)

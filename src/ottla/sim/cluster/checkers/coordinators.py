@@ -17,7 +17,7 @@ from ottla.sim.cluster.checkers.checker import ClusterChecker
 
 
 class _Term(NamedTuple):
-    """A node leads a partition of __consumer_offsets until another does."""
+    """A node leads a partition of __consumer_offsets until another does; the first one since the beginning."""
 
     node: int
     since_s: float
@@ -38,7 +38,7 @@ class Coordinators(ClusterChecker):
             known = self._terms.get(number)
             # While there is no leader, nobody commits: the last one still has all that is committed.
             if state.leader != NO_LEADER and (known is None or known.node != state.leader):
-                self._terms[number] = _Term(state.leader, self._now_s())
+                self._terms[number] = _Term(state.leader, 0.0 if known is None else self._now_s())
 
     def is_coordinator(self, group: str, node: int, since_s: float) -> bool:
         """Whether a node is the coordinator of a group, and no other was since then."""

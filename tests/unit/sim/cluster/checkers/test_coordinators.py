@@ -36,7 +36,7 @@ class Cluster:
 def test_a_deposed_leader_is_no_coordinator() -> None:
     cluster = Cluster()
     cluster.lead(2, at_s=1.0)
-    assert cluster.coordinators.is_coordinator(GROUP, 2, 1.5)
+    assert cluster.coordinators.is_coordinator(GROUP, 2, 0.5), "asked before the topic was made, and nobody led before"
     cluster.lead(1, at_s=2.0)
     assert not cluster.coordinators.is_coordinator(GROUP, 2, 2.5)
     assert cluster.coordinators.is_coordinator(GROUP, 1, 2.5)
