@@ -195,9 +195,7 @@ class Replica:
     # -- events
 
     def start(self, now_ms: int) -> list[Effect]:
-        """Begin to take part. A single voter leads at once, in the same step; one of several that knows no leader asks for
-        pre-votes at once.
-        """
+        """Begin to take part. A single voter leads at once, in the same step; others that know no leader ask for pre-votes."""
         deadline_ms = self._election_deadline_ms(now_ms)
         self.role = self.role._replace(election_deadline_ms=deadline_ms)  # type: ignore[call-arg]
         if isinstance(self.role, Unattached) and not self.is_only_voter:
@@ -379,10 +377,7 @@ class Replica:
         )
 
     def ask_early(self, now_ms: int, has_fetched: bool = False) -> bool:
-        """Ask for pre-votes before a timeout, if this replica has fetched from the leader, or has heard none since its start.
-
-        Without either it would ask again and again: the address that it has of the leader may be wrong.
-        """
+        """Ask for pre-votes before a timeout, if this replica has fetched from the leader, or has heard none since its start."""
         if not (has_fetched or self.may_ask_early) or not self.may_stand or self.is_stopping:
             return False
         self.may_ask_early = False

@@ -302,17 +302,17 @@ class Partition(PartitionTail):
     def check_off_loop(self, records: bytearray | memoryview, request_version: int) -> Steps[ValidBatch]:
         """Check a client's batch in a worker thread: first with little memory, then with as much as it may take."""
         is_wanted = True
-        now_s = self.log.clock.monotonic_s
-        small = Effort(SMALL_BYTES, is_wanted=lambda: is_wanted, now_s=now_s)
-        full = Effort(UNLIMITED, is_wanted=lambda: is_wanted, now_s=now_s)
+        small = Effort(SMALL_BYTES, is_wanted=lambda: is_wanted, now_s=self.log.clock.monotonic_s)
+        full = Effort(UNLIMITED, is_wanted=lambda: is_wanted, now_s=self.log.clock.monotonic_s)
         try:
             try:
-                return (yield OffLoop(check_produced(self.log, records, request_version, small), 2 * SMALL_BYTES))
+                valid: ValidBatch = yield OffLoop(check_produced(self.log, records, request_version, small), 2 * SMALL_BYTES)
             except TooExpensive as stopped:
                 drop_frames(stopped)  # they hold the decompressed batch, and the next call may wait for long
-            return (yield OffLoop(check_produced(self.log, records, request_version, full), UNLIMITED))
+                valid = yield OffLoop(check_produced(self.log, records, request_version, full), UNLIMITED)
         finally:
             is_wanted = False  # the call may still run if the connection has gone
+        return valid
 
     def is_acknowledged(self, info: AppendInfo, acks: int) -> bool:
         """Whether an append has reached what `acks` and flush.messages ask for."""
