@@ -377,7 +377,7 @@ class Replica:
         )
 
     def ask_early(self, now_ms: int, has_fetched: bool = False) -> bool:
-        """Ask for pre-votes before a timeout, if this replica has fetched from the leader, or has heard none since its start."""
+        """Ask for pre-votes before a timeout, if this replica has fetched from the leader, or heard none since its start."""
         if not (has_fetched or self.may_ask_early) or not self.may_stand or self.is_stopping:
             return False
         self.may_ask_early = False
