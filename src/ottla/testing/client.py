@@ -15,7 +15,7 @@ from ottla.client.cluster import topic_error
 from ottla.client.opening import open_cluster
 from ottla.client.real_world import real_client_world
 from ottla.config.client import admin_settings
-from ottla.errors import UnknownTopicOrPartitionError
+from ottla.errors import NotLeaderOrFollowerError, UnknownTopicIdError, UnknownTopicOrPartitionError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
 from ottla.testing.fault_rules import HELPER_CLIENT_ID
@@ -27,6 +27,10 @@ CONNECT_TIMEOUT_MS: Final = 2_000
 """A paused node takes connections and says nothing: the next node is asked after this time, not after Kafka's 10 s."""
 SHARED_WAIT_MS: Final = 50
 """How long a fetch from several leaders waits: the answers of all are awaited, also when the first has records."""
+
+LATE_LEADER_ATTEMPTS: Final = 40
+LATE_LEADER_PAUSE_S: Final = 0.05
+"""A node that has just become a leader refuses records until it has applied that metadata; it has appended nothing then."""
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -115,7 +119,15 @@ class Client:
         timestamp = time.time_ns() // 1_000_000 if timestamp is None else timestamp
         batch = build_produce_batch([(timestamp, key, value, tuple(headers))])
         # Sent once only: after a lost response a second request would append the record twice.
-        stored = await store_once(self.cluster, _leader(topic, place.partition), place, topic.id, batch)
+        for attempt in range(LATE_LEADER_ATTEMPTS):
+            try:
+                stored = await store_once(self.cluster, _leader(topic, place.partition), place, topic.id, batch)
+                break
+            except (NotLeaderOrFollowerError, UnknownTopicIdError):
+                if attempt == LATE_LEADER_ATTEMPTS - 1:
+                    raise
+                await asyncio.sleep(LATE_LEADER_PAUSE_S)  # nothing tells when the leader knows what the other node said of it
+                topic = await self.find_topic(topic.name)
         if stored.log_append_time is not None:
             timestamp = stored.log_append_time
         return Record(*place, stored.offset, key, value, tuple(headers), timestamp)
