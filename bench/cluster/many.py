@@ -122,7 +122,7 @@ def wait_for_leaders(nodes: ThreeNodes, topics: Sequence[str], count: int, in_sy
                     break
                 if time.monotonic() > deadline_s:
                     raise AdminFailed(f"{nodes.label}: {led} of {count} partitions have a leader and {in_sync} in sync")
-                time.sleep(LOOK_S)
+                time.sleep(LOOK_S)  # metadata can only be asked for again
 
 
 def _until_all_are_led(nodes: ThreeNodes, topics: Sequence[str]) -> float:
@@ -139,7 +139,7 @@ def _until_all_are_led(nodes: ThreeNodes, topics: Sequence[str]) -> float:
             nodes.check()
             if time.perf_counter() - began_s > GIVE_UP_S:
                 raise AdminFailed(f"{nodes.label}: partitions without a leader {GIVE_UP_S} s after the end of node {victim}")
-            time.sleep(LOOK_S)
+            time.sleep(LOOK_S)  # metadata can only be asked for again
         took_s = time.perf_counter() - began_s
     nodes.start([victim])
     wait_for_all(nodes)
@@ -148,7 +148,7 @@ def _until_all_are_led(nodes: ThreeNodes, topics: Sequence[str]) -> float:
 
 def idle_percent(nodes: ThreeNodes) -> float:
     """CPU time of all three nodes while nobody asks them anything, in percent of one core."""
-    time.sleep(SETTLE_S)
+    time.sleep(SETTLE_S)  # what the creation left to do is not idle time
     before_s, began_s = nodes.cpu_seconds(), time.perf_counter()
-    time.sleep(IDLE_S)
+    time.sleep(IDLE_S)  # the time that is measured
     return (nodes.cpu_seconds() - before_s) / (time.perf_counter() - began_s) * 100

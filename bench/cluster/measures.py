@@ -43,7 +43,7 @@ def wait_for_all(nodes: ThreeNodes) -> None:
                     raise TimeoutError(f"{nodes.label}: {error}") from error
             if time.monotonic() > deadline_s:
                 raise TimeoutError(f"{nodes.label}: not all nodes are back after {GIVE_UP_S} s")
-            time.sleep(5 * POLL_S)
+            time.sleep(5 * POLL_S)  # metadata can only be asked for again
 
 
 def controller_failover(nodes: ThreeNodes, number: int) -> float:

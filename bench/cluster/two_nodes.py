@@ -77,7 +77,7 @@ def _load(label: str, servers: str) -> Load:
                 break
             if time.monotonic() > deadline_s:
                 raise AdminFailed(f"{label}: not all of {COUNT} partitions have a leader after {GIVE_UP_S} s")
-            time.sleep(POLL_S)
+            time.sleep(POLL_S)  # metadata can only be asked for again
         addresses = {node.id: f"{node.host}:{node.port}" for node in admin.describe_cluster().nodes.values()}
     records = frames.batch(RECORDS_PER_BATCH, VALUE_BYTES)
     callers = []

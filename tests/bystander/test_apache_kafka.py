@@ -73,7 +73,7 @@ def test_bystander_of_apache_kafka_beside_the_largest_requests(apache_kafka: Apa
 def attack_apache(server: KafkaServer, name: str, frame: bytes, connections: int) -> int:
     """Send `frame` over and over, and print the bystander's longest wait; returns the number of its waits."""
     with Bystander(server.port, "bystander", server.pid) as before:
-        time.sleep(1)
+        time.sleep(1)  # what the bystander waits for without an attack
     with contextlib.ExitStack() as stack, Bystander(server.port, "bystander", server.pid) as bystander:
         until_s = time.monotonic() + ATTACK_S
         clients = [stack.enter_context(HostileClient(server.port)) for _ in range(connections)]

@@ -80,7 +80,7 @@ class Lines:
             self._producer.produce(LINES, " ".join(words).encode(), on_delivery=self._delivered)
             self.written.update(words)
             self._producer.poll(0)
-            time.sleep(self._pause_s)
+            time.sleep(self._pause_s)  # the rate of the words
         left = self._producer.flush(120)
         if left:
             self.failures.append(f"{left} lines were not written")
