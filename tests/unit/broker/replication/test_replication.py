@@ -1,4 +1,4 @@
-"""Three brokers replicate a partition: nothing acknowledged is lost, whoever dies, hangs or is cut off."""
+"""Three brokers replicate a partition: nothing acknowledged is lost when brokers die, hang or are cut off."""
 
 import asyncio
 from collections.abc import Callable
@@ -216,19 +216,23 @@ async def run(seed: int, steps: int = 60) -> None:
             assert asyncio.get_running_loop().time() < deadline_s, "nothing can be produced any more"
             await asyncio.sleep(0.1)
         await world.settle()
-        await work_in_peace(world)
+        await work_in_peace(world, random)
         watching.cancel()
         failed = await asyncio.gather(watching, return_exceptions=True)
         assert isinstance(failed[0], asyncio.CancelledError), failed
         world.check()
 
 
-async def work_in_peace(world: Replicas) -> None:
-    """Produce for some times replica.lag.time.max.ms: replicas that keep pace stay in sync."""
-    epoch, sends = world.state.partition_epoch, []
-    for number in range(60):
+async def work_in_peace(world: Replicas, random: Random) -> None:
+    """Produce for some times replica.lag.time.max.ms, then rest for longer than that before each record.
+
+    Replicas that keep pace stay in sync.
+    """
+    epoch, sends, lag_s = world.state.partition_epoch, [], LAG_MS / 1000
+    pauses_s = [lag_s / 20] * 60 + [random.uniform(1, 1.5) * lag_s for _ in range(8)]
+    for number, pause_s in enumerate(pauses_s):
         sends.append(asyncio.ensure_future(world.produce(b"calm %d" % number)))
-        await asyncio.sleep(LAG_MS / 1000 / 20)
+        await asyncio.sleep(pause_s)
     assert set(await asyncio.gather(*sends)) == {ErrorCode.NONE}
     await world.settle()
     assert world.state.partition_epoch == epoch, "the ISR has changed without a reason"
