@@ -147,7 +147,9 @@ class PartitionLog(LogTail):
         self.snapshots_unsynced: list[int] = []
         self.pending_deletions: list[PendingDeletion] = []
         self.gap_offset: int | None = None
-        """The first offset that recovery found in no segment: a power loss may have taken it. None: there is no such gap."""
+        """The first offset that recovery found in no segment: a power loss may have taken it. None: there is no such gap.
+
+        Open until the owner knows whether this log leads (then it stays as it is) or is truncated there."""
         self.truncations = 0
         """How often the log was truncated. A flush that overlaps a truncation must not raise the recovery point."""
         self.bound_places: dict[int, tuple[int, int]] = {}

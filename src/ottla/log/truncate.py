@@ -77,6 +77,8 @@ def _shorten(log: "PartitionLog", end_offset: int) -> None:
     log.log_end_offset = end_offset
     log.high_watermark = min(log.high_watermark, end_offset)
     log.recovery_point = min(log.recovery_point, end_offset)
+    if log.gap_offset is not None and end_offset <= log.gap_offset:
+        log.gap_offset = None
     log.epochs.truncate_from_end(end_offset)
     log.flush_wanted_up_to = None
     log.bound_places.clear()

@@ -80,7 +80,7 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
                 moved_away.append(TopicPartition(topic.name, index))
         elif (partition := here.find(topic.name, index)) is not None:
             await _truncated(here, partition.name)
-            await _cut_at_gap(here, partition, state)
+            await _settle_gap(here, partition, None if before is None else before.partitions.get(index), state)
             partition.adopt(state)
             if partition.is_leading and before is not None:
                 _name_loss(partition, before.partitions.get(index), state)
@@ -121,17 +121,23 @@ async def _truncated(here: Partitions, name: TopicPartition) -> None:
         await asyncio.wait([truncation])
 
 
-async def _cut_at_gap(here: Partitions, partition: Partition, state: PartitionState) -> None:
+async def _settle_gap(here: Partitions, partition: Partition, before: PartitionState | None, state: PartitionState) -> None:
     """Truncate a follower's log at a gap that recovery found, so that it fetches from there: the leader has what is committed.
 
     Without this the replica would join the ISR by its end offset, and lose committed records of the gap if it is elected.
+    A leader keeps what it has. It forgets the gap when it is elected again, not before: at a start the metadata may still
+    name it as leader because the controller has not noticed yet that the process before it ended.
     """
-    log = partition.log
-    if log.gap_offset is None or state.leader in (NO_LEADER, here.node_id):
+    log, gap_offset = partition.log, partition.log.gap_offset
+    if gap_offset is None or state.leader == NO_LEADER:
         return
-    gap_offset, log.gap_offset = log.gap_offset, None
+    if state.leader == here.node_id:
+        if before is not None and before.leader_epoch < state.leader_epoch:
+            log.gap_offset = None
+        return
     if gap_offset < log.log_start_offset:
-        return  # it was deleted meanwhile, with what came before it
+        log.gap_offset = None  # it was deleted meanwhile, with what came before it
+        return
     logger.warning(
         "%s: truncated from %d to %d, because a power loss may have taken the next offsets: they are fetched from node %d",
         partition.name,
@@ -160,7 +166,7 @@ async def _make(
             here.waiting_for_room.pop(new.partition, None)
             if (opened := await _open(here, new, made)) is not None:
                 state = topic.partitions[new.partition.partition]
-                await _cut_at_gap(here, opened, state)
+                await _settle_gap(here, opened, None, state)
                 opened.adopt(state)
     return shortage
 

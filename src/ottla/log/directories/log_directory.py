@@ -206,11 +206,19 @@ class LogDirectory:
             if self.is_online:
                 await self._close_logs()
                 await self.write_checkpoints()
-                if not self.damaged or self.found is not None:
-                    # No mark if a damaged partition was found after an unclean shutdown: it still needs its recovery.
+                if self._is_recovered:
                     await self.guarded(write_clean_shutdown(self._world.disk, self.path, broker_epoch))
         finally:
             self.release()
+
+    @property
+    def _is_recovered(self) -> bool:
+        """Whether no log needs the recovery of an unclean shutdown any more.
+
+        A damaged partition still does, and one with an open gap: its broker must be out of the ISR when it comes back.
+        """
+        is_damaged = bool(self.damaged) and self.found is None
+        return not is_damaged and all(log.gap_offset is None for log in self.logs.values())
 
     async def _close_logs(self) -> None:
         turns = asyncio.Semaphore(PIECES_AT_ONCE)
@@ -235,7 +243,8 @@ class LogDirectory:
 
 
 def _recovery_point(log: PartitionLog) -> int | None:
-    return log.recovery_point
+    # With an open gap the next recovery begins at it, and finds it again.
+    return log.recovery_point if log.gap_offset is None else min(log.recovery_point, log.gap_offset)
 
 
 def _high_watermark(log: PartitionLog) -> int | None:

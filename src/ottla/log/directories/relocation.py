@@ -231,6 +231,7 @@ class Switch:
         home, partition, log, future = move._home, move.partition, move.log, move.future
         move.copy_rest()
         take_over(log, future)
+        future.gap_offset = log.gap_offset
         doomed = move.source.folder(delete_folder_name(partition, home.world.new_uuid()))
         try:
             move._disk.rename_now(log.folder, doomed)

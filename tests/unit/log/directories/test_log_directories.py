@@ -12,7 +12,8 @@ from ottla.errors import DirectoryInUse, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
 from ottla.log.directories.meta_properties import MetaProperties, WrongDirectory, read_meta_properties, write_meta_properties
-from ottla.log.names import InvalidFolderName
+from ottla.log.names import LOG_SUFFIX, InvalidFolderName, segment_file_name
+from ottla.log.partition_log import PartitionLog
 
 OTHER_TOPIC = Uuid(bytes(15) + b"\xdd")
 
@@ -371,3 +372,38 @@ def test_relative_directories_are_known_by_their_full_paths() -> None:
     directories.cordon(["b"])
     assert [directory.path for directory in directories.placeable if directories.is_cordoned(directory)] == ["/b"]
     assert directories.directory_at("b") is None
+
+
+def test_gap_is_found_again_until_the_log_is_truncated_there() -> None:
+    """Neither flushes nor clean shutdowns may hide it before it is known whether the log leads."""
+    node = NodeStorage(("/a",))
+    partition = TopicPartition("t", 0)
+    log = _log_with_a_gap(node, partition)
+    end_offset = log.log_end_offset
+    run(log.flush())
+    run(node.directories.directories[0].write_recovery_points())
+    for restart in (lambda: node.crash(power_loss=True), node.reopen, node.reopen):
+        directories = restart()
+        log = directories.find(partition)
+        assert log is not None
+        assert (log.gap_offset, log.log_end_offset) == (4, end_offset)
+        assert directories.directories[0].found is None, "the controller must take the broker out of the ISR"
+    run(node.directories.truncate(partition, 4))
+    directories = node.reopen()
+    assert directories.directories[0].found is not None
+    assert node.ends()["t-0"][2] == 4
+
+
+def _log_with_a_gap(node: NodeStorage, partition: TopicPartition) -> PartitionLog:
+    """A log whose first segment lost everything from offset 4 on."""
+    log = node.open().find(node.create(partition.topic, partition.partition))
+    assert log is not None
+    node.fill(partition, 60)
+    cut = log.segments.first.find(4)
+    assert cut is not None
+    file = node.disk.open(f"{log.folder}/{segment_file_name(0, LOG_SUFFIX)}", OpenMode.CREATE)
+    file.truncate(cut.position)
+    log = node.crash().find(partition)
+    assert log is not None
+    assert log.gap_offset == 4
+    return log

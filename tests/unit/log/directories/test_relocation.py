@@ -115,6 +115,11 @@ def test_a_partition_moved_back_keeps_its_records(storage: NodeStorage) -> None:
     assert storage.ends()["t-0"] == (0, 64, 66)
 
 
+def test_gap_that_recovery_found_moves_with_its_log(storage: NodeStorage) -> None:
+    log_of(storage, T_0).gap_offset = 4
+    assert run(move_to(storage.directories, T_0, "/b")).gap_offset == 4
+
+
 def test_ranges_that_were_taken_before_stay_readable(storage: NodeStorage) -> None:
     records = log_of(storage, T_0).read(0, 400).records
     assert records is not None
