@@ -37,6 +37,8 @@ from tests.support.servers.kafka_server import HANG_S
 from tests.support.servers.ottla_server import StartServer, start_ottla
 from tests.support.servers.restarting_server import RestartingServer
 
+from ottla import Admin
+
 PARTITIONS = 4
 WORKERS = 3
 RECORDS_PER_S = 400
@@ -188,6 +190,8 @@ def run(
     with tempfile.TemporaryDirectory(prefix="ottla-eo-") as folder, RestartingServer(start_server, SERVER) as broker:
         for topic in (INPUT, OUTPUT):
             make_topic(broker.bootstrap, topic, PARTITIONS)
+        with Admin(broker.bootstrap) as admin:
+            admin.alter_consumer_group_offsets(GROUP, {(INPUT, index): 0 for index in range(PARTITIONS)}).raise_first()
         workers = Workers(_starts(broker.bootstrap, protocol, kafka, Path(folder)))
         writer = Writer(broker.bootstrap)
         try:

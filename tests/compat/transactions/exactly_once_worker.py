@@ -8,6 +8,9 @@ Any error ends it, and `Workers` starts it again. Two more things end it:
   way.
 - A consumer that gets no records although every partition has more: librdkafka does not repeat a fetch of committed offsets
   that fails during a rebalance. The worker prints the consumer's state and exits with `STARVED`, which `Workers` counts.
+- A consumer that does not find its offsets, although the load committed offset 0 of every partition first. If a fetch of
+  committed offsets is answered with UNSTABLE_OFFSET_COMMIT while another partition is revoked, librdkafka 2.16 takes the offset
+  as missing. With auto.offset.reset=earliest it would read the partition from its beginning, and write everything twice.
 """
 
 import signal
@@ -44,7 +47,7 @@ def run(bootstrap: str, transactional_id: str, protocol: str) -> None:
         "group.id": GROUP,
         "group.protocol": protocol,
         "enable.auto.commit": False,
-        "auto.offset.reset": "earliest",
+        "auto.offset.reset": "error",
         "isolation.level": "read_committed",
         "reconnect.backoff.max.ms": 200,
         "log_level": 0,

@@ -38,7 +38,7 @@ public class ExactlyOnceWorker {
         reading.put("group.id", args[5]);
         reading.put("group.protocol", args[2]);
         reading.put("enable.auto.commit", false);
-        reading.put("auto.offset.reset", "earliest");
+        reading.put("auto.offset.reset", "none");
         reading.put("isolation.level", "read_committed");
         reading.put("max.poll.records", 50);
         reading.put("reconnect.backoff.max.ms", 200);
