@@ -20,6 +20,7 @@ from tests.support.servers.wires import DIRECTIONS, Wires
 
 from ottla import Admin
 from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition
 
 TOPIC = "wired"
 LONELY = "lonely"
@@ -49,6 +50,7 @@ class Story:
         value = f"{LONELY}-{direction}"
         with self._admin(*others) as admin:
             self._wires.cut(leader, others, direction)
+            self._run.history.send(value, TopicPartition(TOPIC, 0), value)
             sent = DirectSend(self._cluster.nodes[leader].bootstrap, TOPIC, 0, value)
             log = self._folder / f"node-{leader}"
             await_true(lambda: sent.is_answered or value in stored_values(log, TOPIC, 0), "the leader to append it", WAIT_S)
@@ -104,7 +106,9 @@ def main(role: str, folder: Path, *directions: str) -> None:
         print(*run.report.lines, sep="\n")
         folders = [folder / f"node-{node}" for node in NODES]
         await_equal_replicas(folders, TOPIC, len(assignment))
-        lonely = [value for each in folders for value in stored_values(each, TOPIC, 0) if value.startswith(LONELY)]
+        lonely = {value for each in folders for value in stored_values(each, TOPIC, 0) if value.startswith(LONELY)}
+        # Cut one way, the leader can still answer a fetch that waits: a follower may have got the record, and lead.
+        lonely.discard(f"{LONELY}-in")
         assert not lonely, f"records that were not acknowledged stayed: {lonely}"
 
 

@@ -65,7 +65,7 @@ class _Sending:
         raise NotImplementedError
 
     def _delivered(self, send: Send, offset: int | None, error: object) -> None:
-        if error is not None or offset is None:
+        if error is not None:
             self.failures.append(f"{send.value}: {error}")
         else:
             send.stored(offset)
@@ -116,6 +116,7 @@ class ConfluentProducer(_Sending):
         super().__init__(history, name, topic, partitions)
 
     def _send(self, send: Send, partition: int, value: bytes) -> None:
+        # librdkafka knows no offset if the answer was lost and a later batch was acknowledged.
         def delivered(error: Any, message: Any) -> None:
             self._delivered(send, message.offset(), error)
 

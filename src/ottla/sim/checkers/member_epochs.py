@@ -57,6 +57,8 @@ class MemberEpochs(Checker):
         may_be_new = beat.is_joined and beat.answered_s >= own.heard_s + self._session_s
         if beat.epoch < own.epoch and not may_be_new:
             raise Violation(f"{beat.member} of group {beat.group} was in epoch {own.epoch}, and then in {beat.epoch}")
+        if beat.is_joined and not beat.places:
+            own.held.clear()  # who joins says that it holds nothing: another answer, to a commit, said that it was fenced
         if beat.epoch != own.epoch:
             own.since_s = beat.answered_s
         own.epoch = beat.epoch

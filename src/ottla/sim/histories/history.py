@@ -56,7 +56,7 @@ class Transaction:
 
 @dataclass(eq=False, slots=True)
 class Send:
-    """A record that a producer sent. It is stored (`offset`), certainly not (`is_failed`), or nobody knows."""
+    """A record that a producer sent. It is stored (`is_stored`), certainly not (`is_failed`), or nobody knows."""
 
     process: str
     place: TopicPartition
@@ -70,9 +70,13 @@ class Send:
     is_failed: bool = False
     now_s: Callable[[], float] = field(default=float, repr=False)
 
-    def stored(self, offset: int) -> None:
-        """The producer reports the record as stored."""
+    def stored(self, offset: int | None) -> None:
+        """The producer reports the record as stored; None: it does not know where, because its answer was lost."""
         self.offset, self.answered_s = offset, self.now_s()
+
+    @property
+    def is_stored(self) -> bool:
+        return self.answered_s is not None and not self.is_failed
 
     def failed(self) -> None:
         """The record was certainly not stored: it was never sent, or refused without a doubt."""

@@ -64,9 +64,9 @@ def unseen_records(facts: Facts) -> list[Finding]:
     return [
         Finding("unseen record", f"{send.value!r} was stored at {send.place} offset {send.offset}, and no consumer got it")
         for send in facts.sends
-        if send.offset is not None
+        if send.is_stored
         and send.value not in facts.first_seen_s
-        and send.offset >= facts.seen_end.get(send.place, 0)
+        and (send.offset is None or send.offset >= facts.seen_end.get(send.place, 0))
         and facts.must_be_seen(send)
     ]
 

@@ -128,6 +128,15 @@ def test_a_partition_is_given_when_its_owner_was_silent_or_fenced() -> None:
         checker.heartbeat_answered(beat("b", 3, 3.5, places=[AT]))
 
 
+def test_member_that_joins_again_holds_nothing() -> None:
+    checker = MemberEpochs(True, SESSION_S)
+    checker.heartbeat_answered(beat("a", 1, 1.0, places=[AT]))
+    checker.heartbeat_answered(beat("a", 1, 1.2, places=[])._replace(is_joined=True))
+    checker.heartbeat_answered(beat("b", 2, 1.3, places=[AT]))
+    with pytest.raises(Violation, match="while b has it"):
+        checker.heartbeat_answered(beat("a", 3, 1.6, places=[AT]))
+
+
 def test_a_heartbeat_at_a_deposed_coordinator_extends_no_session() -> None:
     checker = MemberEpochs(True, SESSION_S)
     checker.heartbeat_answered(beat("a", 1, 1.0, places=[AT]))

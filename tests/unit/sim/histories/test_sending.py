@@ -78,6 +78,15 @@ def test_a_stored_record_is_unseen_at_the_end(story: Any) -> None:
     assert story.found(is_read_whole=False) == []
 
 
+def test_record_stored_at_an_unknown_offset_must_be_seen(story: Any) -> None:
+    story.history.send("p", TopicPartition("t", 0), "a").stored(None)
+    story.stored("b", 1)
+    story.read((0, "a"), (1, "b"))
+    assert story.found() == []
+    story.history.send("p", TopicPartition("t", 0), "c").stored(None)
+    assert story.found() == ["unseen record"]
+
+
 def test_two_sends_are_stored_in_the_wrong_order(story: Any) -> None:
     story.stored("a", 1)
     story.stored("b", 0)
