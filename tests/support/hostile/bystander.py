@@ -12,6 +12,7 @@ waits for the lock while its holder runs counts, and the processor time that it 
 waits.
 """
 
+import contextlib
 import json
 import select
 import subprocess
@@ -28,6 +29,10 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 PERIOD_S = 0.1
 
 
+class BystanderFailed(AssertionError):
+    """The bystander got no answer, or an error."""
+
+
 class Bystander:
     """The process. `worst_s` and `count` are there after the block."""
 
@@ -39,7 +44,8 @@ class Bystander:
             text=True,
         )
         assert self._process.stdout is not None
-        assert self._process.stdout.readline() == "ready\n"
+        if self._process.stdout.readline() != "ready\n":
+            raise BystanderFailed("the bystander got no first answer")
         self.worst_s = self.worst_clock_s = 0.0
         self.count = 0
 
@@ -47,7 +53,13 @@ class Bystander:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        output, _ = self._process.communicate("", timeout=180)
+        try:
+            output, _ = self._process.communicate("", timeout=200)  # it waits 180 s for an answer
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise BystanderFailed("the bystander did not end") from None
+        if self._process.returncode != 0:
+            raise BystanderFailed(f"the bystander ended with {self._process.returncode}: see its traceback")
         waits = json.loads(output)
         self.worst_s, self.worst_clock_s = max(wait for wait, _ in waits), max(wait for _, wait in waits)
         self.count = len(waits)
@@ -55,8 +67,11 @@ class Bystander:
 
 def queued_s(pid: int | str) -> float:
     """How long the threads of a process have been ready to run without a core."""
-    times = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
-    return sum(int(queued) for _, queued, _ in times) / 1e9
+    queued_ns = 0
+    for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has just ended: a JVM's come and go
+            queued_ns += int(path.read_text().split()[1])
+    return queued_ns / 1e9
 
 
 def loop_s(pid: int) -> float:
