@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.peers.leaders import await_in_sync, await_leader, leaders, make_replicated
+from tests.support.peers.leaders import await_in_sync, await_known, await_leader, leaders, make_replicated
 from tests.support.peers.topics import await_true
 from tests.support.servers.ottla_cli import run_cli
 from tests.support.servers.three_nodes import ThreeNodes
@@ -28,6 +28,7 @@ def nodes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 def test_move_election_and_health(nodes: ThreeNodes, tmp_path: Path) -> None:
     with Admin(nodes.bootstrap, request_timeout_ms=10_000) as admin:
         make_replicated(admin, TOPIC, {0: [1, 2], 1: [1, 2], 2: [1, 2]})
+        await_known(admin, TOPIC)
         plan = tmp_path / "plan.json"
         generated = run_cli("reassign", "generate", "--topics", TOPIC)
         assert generated.rc == 0, generated.err

@@ -2,12 +2,13 @@
 
 from contextlib import suppress
 
-from tests.support.peers.topics import await_true
+from tests.support.peers.topics import await_true, describe_topic
 from tests.support.servers.kafka_server import HANG_S
 
 from ottla import Admin
 from ottla.client.admin.topics import NewTopic
 from ottla.errors import ElectionNotNeededError, KafkaError, PreferredLeaderNotAvailableError, TopicExistsError
+from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 
 
@@ -47,6 +48,15 @@ def await_in_sync(admin: Admin, topic: str, timeout_s: float = HANG_S) -> None:
         return all(set(each.isr) == set(each.replicas) for each in found.partitions)
 
     await_true(is_so, f"all replicas of {topic} to be in sync", timeout_s)
+
+
+def await_known(admin: Admin, topic: str) -> None:
+    """Wait until every broker knows a topic, also those that were not asked to create it."""
+    for node in admin.describe_cluster().nodes.values():
+        await_true(
+            lambda node=node: describe_topic(f"{node.host}:{node.port}", topic).error_code == ErrorCode.NONE,  # type: ignore[misc]
+            f"node {node.id} to know {topic}",
+        )
 
 
 def await_leader(admin: Admin, topic: str, partition: int, node: int | None) -> None:

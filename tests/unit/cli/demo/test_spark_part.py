@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,9 @@ def test_demo_runs_to_its_end_on_spark(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "ottla.cli.demo"], capture_output=True, text=True, timeout=900, check=False, cwd=tmp_path
     )
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    # On a busy machine clients say what they wait for while the node is down.
+    said = [line for line in done.stderr.splitlines() if not re.search(r"Trying again until it works$|Waiting for \d+ s", line)]
+    assert (done.returncode, said) == (0, []), done.stdout
     assert "each exactly once, through two kills; no transaction is open" in done.stdout
     assert "$ kill -9 the pipeline" in done.stdout
     assert "$ kill -9 the node" in done.stdout
