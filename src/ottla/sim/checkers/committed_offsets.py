@@ -52,9 +52,9 @@ class CommittedOffsets(Checker):
 
     def commit_sent(self, commit: Commit) -> None:
         for place, offset in commit.offsets.items():
-            known = self._known[commit.group, place].setdefault(offset, _Known(commit.sent_s))
-            if known.done_s == inf:
-                known.sent_s = commit.sent_s  # an app commits the same offset again after an aborted transaction
+            # Also if it is known: an app commits the same offset again after an aborted transaction, and a client whose first
+            # request was not answered, though another client may have seen its effect.
+            self._known[commit.group, place][offset] = _Known(commit.sent_s)
 
     def commit_acknowledged(self, commit: Commit, places: list[Place], answered_s: float) -> None:
         for place in places:

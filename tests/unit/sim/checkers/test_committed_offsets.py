@@ -38,6 +38,18 @@ def test_committed_offsets_do_not_go_back() -> None:
         checker.offsets_answered("g", {AT: 5}, 4.0, 4.1)
 
 
+def test_commit_that_is_sent_again_may_come_last() -> None:
+    """Its first request was not answered, but had an effect that another client saw."""
+    checker = CommittedOffsets(is_flushed=True)
+    checker.commit_sent(commit(5, 1.0))
+    checker.offsets_answered("g", {AT: 5}, 1.1, 1.2)
+    acknowledge(checker, commit(6, 2.0), 2.1)
+    acknowledge(checker, commit(5, 3.0), 3.1)
+    checker.offsets_answered("g", {AT: 5}, 4.0, 4.1)
+    with pytest.raises(Violation, match="went back to 6 for t-0: 5 was committed after it"):
+        checker.offsets_answered("g", {AT: 6}, 5.0, 5.1)
+
+
 def test_what_was_seen_does_not_go_back_either() -> None:
     checker = CommittedOffsets(is_flushed=True)
     acknowledge(checker, commit(5, 1.0), 1.1)
