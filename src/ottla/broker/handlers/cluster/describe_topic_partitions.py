@@ -8,11 +8,14 @@ There is only version 0.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.cluster.cluster_view import TOPIC_OPERATIONS, unknown_topic_code, view_partition
-from ottla.broker.lane import off_loop
+from ottla.broker.lane import SMALL_CALL_BYTES, in_slices
 from ottla.broker.request import Handled, RequestContext
+from ottla.env import OffLoop
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS
@@ -27,14 +30,15 @@ from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 
+if TYPE_CHECKING:
+    from ottla.env import Steps
+
 
 def handle(context: RequestContext, request: DescribeTopicPartitionsRequest) -> Handled:
-    if len(request.topics or context.services.metadata.image.topics.by_name) > MANY_ELEMENTS:
-        return off_loop(context, partial(_answer, context, request))
-    return _answer(context, request)
+    return in_slices(context, _answer(context, request))
 
 
-def _answer(context: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+def _answer(context: RequestContext, request: DescribeTopicPartitionsRequest) -> Steps[Handled]:
     image = context.services.metadata.image
     cursor = request.cursor
     if cursor is not None and request.topics and all(topic.name != cursor.topic_name for topic in request.topics):
@@ -43,9 +47,10 @@ def _answer(context: RequestContext, request: DescribeTopicPartitionsRequest) ->
         )
     if cursor is not None and cursor.partition_index < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"a cursor cannot be at partition {cursor.partition_index}")
-    wanted = sorted({topic.name for topic in request.topics}) or sorted(image.topics.by_name)
+    names = {topic.name for topic in request.topics} or image.topics.by_name
+    wanted = (yield OffLoop(partial(sorted, names), SMALL_CALL_BYTES)) if len(names) > MANY_ELEMENTS else sorted(names)
     if cursor is not None:
-        wanted = [name for name in wanted if name >= cursor.topic_name]
+        wanted = wanted[bisect_left(wanted, cursor.topic_name) :]
     limit = max(min(context.services.settings.current.max_request_partition_size_limit, request.response_partition_limit), 1)
     response = DescribeTopicPartitionsResponse()
     for name in wanted:
@@ -54,37 +59,32 @@ def _answer(context: RequestContext, request: DescribeTopicPartitionsRequest) ->
             response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=first)
             break
         topic = image.topics.by_name.get(name)
-        if topic is None:
-            response.topics.append(
-                DescribeTopicPartitionsResponseTopic(
-                    name=name,
-                    error_code=unknown_topic_code(name),
-                    is_internal=name in INTERNAL_TOPICS,
-                    topic_authorized_operations=TOPIC_OPERATIONS,
-                )
-            )
-            continue
-        described = _describe(image, topic, first, limit, context.connection.listener)
+        described = _describe(topic, name)
         response.topics.append(described)
+        if topic is None:
+            yield None
+            continue
+        following = max(first, min(first + limit, len(topic.partitions)))
+        for index in range(first, following):
+            state = topic.partitions[index]
+            described.partitions.append(_describe_partition(image, index, state, context.connection.listener))
+            yield None
         limit -= len(described.partitions)
-        following = first + len(described.partitions)
         if following < len(topic.partitions):
             response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=following)
             break
     return response
 
 
-def _describe(
-    image: MetadataImage, topic: Topic, first: int, limit: int, listener: str
-) -> DescribeTopicPartitionsResponseTopic:
+def _describe(topic: Topic | None, name: str) -> DescribeTopicPartitionsResponseTopic:
+    """A topic, without its partitions."""
     described = DescribeTopicPartitionsResponseTopic(
-        name=topic.name,
-        topic_id=topic.id,
-        is_internal=topic.name in INTERNAL_TOPICS,
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        name=name, is_internal=name in INTERNAL_TOPICS, topic_authorized_operations=TOPIC_OPERATIONS
     )
-    for index in range(first, min(first + limit, len(topic.partitions))):
-        described.partitions.append(_describe_partition(image, index, topic.partitions[index], listener))
+    if topic is None:
+        described.error_code = unknown_topic_code(name)
+    else:
+        described.topic_id = topic.id
     return described
 
 
