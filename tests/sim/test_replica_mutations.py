@@ -75,7 +75,7 @@ MUTATIONS = {
     older_partition_epochs_are_adopted: r"went back from partition epoch",
     high_watermark_waits_for_the_known_isr_alone: r"in the ISR of .* ends at",
     unclean_replicas_stay_eligible: r"ends at|is committed there",
-    truncation_is_skipped: r"is committed there|these still wait",  # or the follower never catches up again
+    truncation_is_skipped: r"is committed there|ends at|these still wait",  # or the follower never catches up again
     caught_up_time_is_not_refreshed: r"wants to drop .* although the high watermark",
     stale_broker_epochs_join_the_isr: r"into an ISR with broker epoch|ends at|is committed there",
 }
