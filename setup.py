@@ -11,6 +11,7 @@ each kernel. That halves the compile time (docs/decisions/0071).
 -fwrapv: 64-bit integers wrap around on overflow, as in the pure kernels; in C overflow is undefined.
 """
 
+import glob
 import logging
 import os
 import shutil
@@ -37,6 +38,7 @@ KERNELS = [
 ]
 SHARED = "records.kernel_shared"
 C_FILES = "build/cython"
+INCLUDED = ["src/ottla/records/kernel_fields.pxd", "src/ottla/records/kernel_views.pxd"]
 
 
 def extensions() -> list[Extension]:
@@ -46,18 +48,26 @@ def extensions() -> list[Extension]:
         return []
     sources = {name: [f"src/ottla/{name.replace('.', '/')}.py"] for name in KERNELS} | {SHARED: []}
     modules = [
-        Extension(f"ottla.{name}", files, extra_compile_args=["-O3", "-g0", "-fwrapv"], depends=["setup.py"])
+        Extension(f"ottla.{name}", files, extra_compile_args=["-O3", "-g0", "-fwrapv"], depends=["setup.py", *INCLUDED])
         for name, files in sources.items()
     ]
     shared = f"ottla.{SHARED}"
     try:
-        modules = cythonize(modules, build_dir=C_FILES, language_level=3, shared_utility_qualified_name=shared)
+        modules = cythonize(
+            modules, build_dir=C_FILES, language_level=3, shared_utility_qualified_name=shared, force=_is_outdated()
+        )
     except Exception as problem:
         logging.warning("the kernels are not compiled and run as pure Python: %s", problem)
         return []
     for module in modules:
         module.optional = True  # set here: cythonize drops it
     return list(modules)
+
+
+def _is_outdated() -> bool:
+    """Whether a file that is compiled into every kernel has changed. Cython does not follow `from package cimport module`."""
+    written = [os.path.getmtime(path) for path in glob.glob(f"{C_FILES}/**/*.c", recursive=True)]
+    return bool(written) and min(written) < max(map(os.path.getmtime, INCLUDED))
 
 
 class AllOrNone(build_ext):

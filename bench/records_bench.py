@@ -32,7 +32,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPytho
 from ottla.config.topic import LogConfig
 from ottla.records.batch import BatchView
 from ottla.records.builder import build_produce_batch, seal
-from ottla.records.columns import batch_from_columns, columns_from_batches
+from ottla.records.columns import columns_from_batches
 from ottla.records.compression import Codec, decompress
 from ottla.records.kernels import Row, load_variant, walk_records
 from ottla.records.layout import CRC_AT, HEADER_SIZE
@@ -178,7 +178,6 @@ def measure_ours(rounds: int) -> dict[str, float]:
     rows = Shape(100, False, Codec.NONE).rows()[:150]
     batch, packed = build_produce_batch(rows), build_produce_batch(rows, codec=Codec.ZSTD)
     view, config, compacted = BatchView(bytes(batch)), LogConfig(), LogConfig(cleanup_policy=("compact",))
-    columns = columns_from_batches([view])
 
     def judge(data: bytearray, settings: LogConfig) -> object:
         return validate_produced(data, settings, now_ms=NOW_MS, partition="topic-0")
@@ -190,7 +189,6 @@ def measure_ours(rounds: int) -> dict[str, float]:
         "validate, zstd": lambda: judge(packed, config),
         "validate, zstd, compacted topic": lambda: judge(packed, compacted),
         "batch to columns": lambda: columns_from_batches([view]),
-        "columns to batch": lambda: batch_from_columns(columns),
     }
     return {name: taken * 1e6 for name, taken in per_call_seconds(calls, rounds=rounds).items()}
 

@@ -12,7 +12,6 @@ from tools.golden_records.make import golden_batches as batches_anew
 
 from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch, build_produce_batch
-from ottla.records.columns import batch_from_columns, columns_from_batches
 from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker
 from ottla.records.kernels import Record
@@ -59,7 +58,6 @@ def ours() -> dict[str, bytearray]:
     found["marker"] = build_end_marker(is_commit=True, producer_id=4, producer_epoch=1, coordinator_epoch=9, timestamp_ms=1)
     rows = [record.astuple()[1:] for record in distinct]
     found["produced"] = build_produce_batch(rows, codec=Codec.GZIP)
-    found["from-columns"] = batch_from_columns(columns_from_batches([BatchView(found["lz4@None"])]), codec=Codec.ZSTD)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Batches to columns and columns to batches, in Arrow's layout, without an object per record.
+"""Batches to columns in Arrow's layout, without an object per record.
 
 A `Columns` holds plain buffers in native byte order, which pyarrow, Spark's Python workers and others take over without a copy:
 
@@ -15,10 +15,8 @@ from typing import NamedTuple
 
 from ottla.errors import CorruptRecords
 from ottla.records.batch import BatchView
-from ottla.records.builder import seal
-from ottla.records.compression import Codec, decompress
-from ottla.records.kernels import ColumnReader, ColumnWriter, new_buffers, walk_records
-from ottla.records.layout import HEADER_SIZE, NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TRANSACTIONAL
+from ottla.records.compression import decompress
+from ottla.records.kernels import ColumnWriter, new_buffers, walk_records
 from ottla.records.reader import DECOMPRESSED_BYTES_MAX
 from ottla.records.spare_buffers import SPARE_BYTES_MIN, SpareBuffers
 
@@ -46,12 +44,12 @@ class Columns(NamedTuple):
 
     rows: int
     offsets: Buffer
-    """int64; may be empty where the records are to be produced."""
+    """int64."""
     timestamps: Buffer
     keys: BinaryColumn
     values: BinaryColumn
     header_lists: Buffer
-    """int32, one more than there are rows: which headers are row i's. May be empty where no record has any."""
+    """int32, one more than there are rows: which headers are row i's."""
     header_keys: BinaryColumn
     header_values: BinaryColumn
 
@@ -120,46 +118,3 @@ def _buffers(sizes: list[int], spare: SpareBuffers | None) -> list[bytearray | m
     for index in large:
         buffers[index] = spare.take(sizes[index])
     return buffers
-
-
-def batch_from_columns(
-    columns: Columns,
-    first: int = 0,
-    count: int | None = None,
-    *,
-    codec: Codec = Codec.NONE,
-    level: int | None = None,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = NO_PRODUCER_EPOCH,
-    base_sequence: int = NO_SEQUENCE,
-    transactional: bool = False,
-) -> bytearray:
-    """A batch to be produced, of `count` rows (else all) from `first`: base offset 0, offsets by position.
-
-    `ValueError` where the columns contradict themselves: they come from the caller, not from a peer.
-    """
-    if count is None:
-        count = columns.rows - first
-    if count < 1:
-        raise ValueError("a batch to be produced needs at least one row: brokers refuse empty ones")
-    keys, values, header_keys, header_values = columns.keys, columns.values, columns.header_keys, columns.header_values
-    parts = [columns.offsets, columns.timestamps, keys.bitmap, keys.positions, keys.data, values.bitmap, values.positions]
-    parts += [values.data, columns.header_lists, header_keys.positions, header_keys.data, header_values.bitmap]
-    parts += [header_values.positions, header_values.data]
-    buffers = [memoryview(b"" if part is None else part).cast("B") for part in parts]
-    timestamps = buffers[1].cast("q")
-    if not 0 <= first < len(timestamps):
-        raise ValueError(f"columns of {len(timestamps)} rows have no row {first}")
-    base_timestamp = timestamps[first]
-    reader = ColumnReader(buffers)
-    batch = bytearray(HEADER_SIZE + reader.size_of(first, count, base_timestamp))
-    with memoryview(batch) as out:
-        end, max_timestamp = reader.write(out, HEADER_SIZE, first, count, base_timestamp)
-    seal(
-        batch,
-        end,
-        level,
-        (0, NO_LEADER_EPOCH, codec | (TRANSACTIONAL if transactional else 0), count - 1, base_timestamp, max_timestamp),
-        (producer_id, producer_epoch, base_sequence, count),
-    )
-    return batch

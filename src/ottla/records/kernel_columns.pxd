@@ -11,12 +11,12 @@ cdef Py_ssize_t _RECORD_SIZE_MIN
 )
 cdef (Py_ssize_t, long long, long long, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) _parse_record(
     const unsigned char* raw, Py_ssize_t position, Py_ssize_t end
-) noexcept
+) noexcept nogil
 
 @cython.locals(key_size=cython.longlong, key_at=Py_ssize_t, value_size=cython.longlong, value_at=Py_ssize_t)
 cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) _parse_header(
     const unsigned char* raw, Py_ssize_t position, Py_ssize_t limit
-) noexcept
+) noexcept nogil
 
 @cython.locals(
     count=cython.longlong, left=cython.longlong, key_bytes=Py_ssize_t, value_bytes=Py_ssize_t, key_size=Py_ssize_t,
@@ -24,7 +24,7 @@ cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) _parse_header(
 )
 cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) _measure_headers(
     const unsigned char* raw, Py_ssize_t position, Py_ssize_t limit
-) noexcept
+) noexcept nogil
 
 @cython.final
 cdef class RecordWalk:
@@ -49,16 +49,27 @@ cdef class RecordWalk:
 
     cpdef int begin(self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count) except -1
 
+    @cython.locals(raw="const unsigned char*", unlocked=cython.p_void, is_whole=bint)
+    cpdef int walk_unlocked(
+        self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, long long base_timestamp
+    ) except -1
+
+    cpdef int go_on(
+        self, const unsigned char[::1] data, Py_ssize_t end, Py_ssize_t until_index, long long base_timestamp
+    ) except -1
+
+    cdef int _check(self, Py_ssize_t end, Py_ssize_t until_index, bint is_whole) except -1
+
     @cython.locals(
         min_timestamp=cython.longlong, max_timestamp=cython.longlong, timestamp=cython.longlong, delta=cython.longlong,
         offset_delta=cython.longlong, displaced=Py_ssize_t, keyless=Py_ssize_t, valueless=Py_ssize_t, key_bytes=Py_ssize_t,
         value_bytes=Py_ssize_t, header_count=Py_ssize_t, header_key_bytes=Py_ssize_t, header_value_bytes=Py_ssize_t,
         position=Py_ssize_t, index=Py_ssize_t, limit=Py_ssize_t, key_size=Py_ssize_t, value_size=Py_ssize_t,
-        header_at=Py_ssize_t, headers=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t, raw="const unsigned char*",
+        header_at=Py_ssize_t, headers=Py_ssize_t, _=Py_ssize_t, is_whole=bint,
     )
-    cpdef int go_on(
-        self, const unsigned char[::1] data, Py_ssize_t end, Py_ssize_t until_index, long long base_timestamp
-    ) except -1
+    cdef bint _step(
+        self, const unsigned char* raw, Py_ssize_t end, Py_ssize_t until_index, long long base_timestamp
+    ) noexcept nogil
 
 @cython.final
 cdef class RecordScan:
@@ -107,64 +118,26 @@ cdef class ColumnWriter:
     cdef bint _has_values
     cdef bint _has_headers
 
-    @cython.locals(
-        row=Py_ssize_t, key_end=Py_ssize_t, value_end=Py_ssize_t, position=Py_ssize_t, index=Py_ssize_t, limit=Py_ssize_t,
-        delta=cython.longlong, offset_delta=cython.longlong, key_at=Py_ssize_t, key_size=Py_ssize_t, value_at=Py_ssize_t,
-        value_size=Py_ssize_t, header_at=Py_ssize_t, raw="const unsigned char*", keys_out="unsigned char*",
-        values_out="unsigned char*", key_ends="int[::1]", key_data="unsigned char[::1]", value_ends="int[::1]", value_data="unsigned char[::1]",
-    )
+    @cython.locals(row=Py_ssize_t, position=Py_ssize_t, raw="const unsigned char*", unlocked=cython.p_void)
     cpdef object add(
         self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, long long base_offset,
         long long base_timestamp, bint is_append_time,
     )
 
     @cython.locals(
+        row=Py_ssize_t, last=Py_ssize_t, key_end=Py_ssize_t, value_end=Py_ssize_t, limit=Py_ssize_t, delta=cython.longlong,
+        offset_delta=cython.longlong, key_at=Py_ssize_t, key_size=Py_ssize_t, value_at=Py_ssize_t, value_size=Py_ssize_t,
+        header_at=Py_ssize_t, keys_out="unsigned char*", values_out="unsigned char*", key_ends="int[::1]",
+        key_data="unsigned char[::1]", value_ends="int[::1]", value_data="unsigned char[::1]",
+    )
+    cdef Py_ssize_t _fill(
+        self, const unsigned char* raw, Py_ssize_t position, Py_ssize_t end, Py_ssize_t count, long long base_offset,
+        long long base_timestamp, bint is_append_time,
+    ) noexcept nogil
+
+    @cython.locals(
         left=cython.longlong, header=Py_ssize_t, key_end=Py_ssize_t, value_end=Py_ssize_t, key_at=Py_ssize_t,
         key_size=Py_ssize_t, value_at=Py_ssize_t, value_size=Py_ssize_t, keys_out="unsigned char*", values_out="unsigned char*",
         key_ends="int[::1]", key_data="unsigned char[::1]", value_ends="int[::1]", value_data="unsigned char[::1]",
     )
-    cdef bint _add_headers(self, const unsigned char* raw, Py_ssize_t position, Py_ssize_t limit) except -1
-
-@cython.final
-cdef class ColumnReader:
-    cdef const unsigned char[::1] _no_bitmap
-    cdef const long long[::1] _timestamps
-    cdef const unsigned char[::1] _keys
-    cdef const int[::1] _key_ends
-    cdef const unsigned char[::1] _key_data
-    cdef const unsigned char[::1] _values
-    cdef const int[::1] _value_ends
-    cdef const unsigned char[::1] _value_data
-    cdef const int[::1] _header_lists
-    cdef const int[::1] _header_key_ends
-    cdef const unsigned char[::1] _header_key_data
-    cdef const unsigned char[::1] _header_values
-    cdef const int[::1] _header_value_ends
-    cdef const unsigned char[::1] _header_value_data
-
-    @cython.locals(
-        key_size=Py_ssize_t, value_size=Py_ssize_t, size=Py_ssize_t, header=Py_ssize_t, last=Py_ssize_t,
-    )
-    cdef Py_ssize_t body_size(self, Py_ssize_t row, Py_ssize_t delta, long long timestamp_delta) except? -1
-
-    @cython.locals(total=Py_ssize_t, delta=Py_ssize_t, row=Py_ssize_t, size=Py_ssize_t)
-    cpdef Py_ssize_t size_of(self, Py_ssize_t first, Py_ssize_t count, long long base_timestamp) except -1
-
-    @cython.locals(
-        max_timestamp=cython.longlong, delta=Py_ssize_t, row=Py_ssize_t, timestamp=cython.longlong,
-        timestamp_delta=cython.longlong, header=Py_ssize_t, last=Py_ssize_t, out="unsigned char*",
-    )
-    cpdef tuple write(
-        self, unsigned char[::1] target, Py_ssize_t position, Py_ssize_t first, Py_ssize_t count, long long base_timestamp
-    )
-
-@cython.locals(start=Py_ssize_t, stop=Py_ssize_t)
-cdef Py_ssize_t _field_size(
-    const unsigned char[::1] bitmap, const int[::1] ends, Py_ssize_t capacity, Py_ssize_t row
-) noexcept
-
-@cython.locals(size=Py_ssize_t)
-cdef Py_ssize_t _write_field(
-    unsigned char* out, Py_ssize_t position, const unsigned char[::1] bitmap, const int[::1] ends,
-    const unsigned char[::1] data, Py_ssize_t row
-) except -1
+    cdef bint _add_headers(self, const unsigned char* raw, Py_ssize_t position, Py_ssize_t limit) noexcept nogil

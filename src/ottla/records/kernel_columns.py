@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, annotation_typing=False
 # cython: overflowcheck=False, cdivision=True
-"""Records walked and turned into columns and back without an object per record, in one source for two variants.
+"""Records walked and turned into columns without an object per record, in one source for two variants.
 
 The rules are those of `kernel.py`, whose header explains the record's format. Here the buffers are views (of bytes, 32-bit or
 64-bit numbers), typed in the compiled variant, so a batch is read where it lies; what is called `raw` or `…out` is the bytes
@@ -111,6 +111,15 @@ class RecordWalk:
         self.begin(data, start, end, count)
         self.go_on(data, end, count, base_timestamp)
 
+    def walk_unlocked(self, data: Buffer, start: int, end: int, count: int, base_timestamp: int) -> None:
+        """Like `walk`, but other threads run meanwhile. Not for an event loop: it would wait for them."""
+        self.begin(data, start, end, count)
+        raw = views.raw_of(data)
+        unlocked = views.unlock(end - start)
+        is_whole = self._step(raw, end, count, base_timestamp)
+        views.lock(unlocked)
+        self._check(end, count, is_whole)
+
     def begin(self, data: Buffer, start: int, end: int, count: int) -> None:
         """Begin a walk over the `count` records that must fill `data` from `start` to `end`."""
         if start < 0 or end < start or end > len(data):
@@ -125,18 +134,31 @@ class RecordWalk:
 
     def go_on(self, data: Buffer, end: int, until_index: int, base_timestamp: int) -> None:
         """Walk up to record `until_index`. After the last of `begin`'s records nothing may be left over."""
+        if end > len(data) or until_index > self.count:
+            raise CorruptRecords(f"{until_index} records up to byte {end} are not what the walk was begun with")
+        self._check(end, until_index, self._step(views.raw_of(data), end, until_index, base_timestamp))
+
+    def _check(self, end: int, until_index: int, is_whole: bool) -> None:
+        if not is_whole:
+            raise _damaged(self.index, self.position)
+        if until_index >= self.count and self.position != end:
+            raise CorruptRecords(
+                f"{end - self.position} bytes are left over after the batch's {self.count} records", self.position
+            )
+
+    def _step(self, raw: Buffer, end: int, until_index: int, base_timestamp: int) -> bool:
+        """Walk up to record `until_index`; False at a damaged one, whose index and position the walk then has."""
+        is_whole = True
         min_timestamp, max_timestamp = self.min_timestamp, self.max_timestamp
         displaced, keyless, valueless = self.displaced, self.keyless, self.valueless
         key_bytes, value_bytes = self.key_bytes, self.value_bytes
         header_count, header_key_bytes, header_value_bytes = self.header_count, self.header_key_bytes, self.header_value_bytes
-        position, count = self.position, self.count
-        if end > len(data) or until_index > count:
-            raise CorruptRecords(f"{until_index} records up to byte {end} are not what the walk was begun with")
-        raw = views.raw_of(data)
-        for index in range(self.index, until_index):
+        position, index = self.position, self.index
+        while index < until_index:
             limit, delta, offset_delta, _, key_size, _, value_size, header_at = _parse_record(raw, position, end)
             if limit < 0:
-                raise _damaged(index, position)
+                is_whole = False
+                break
             timestamp = fields.wrap64(base_timestamp + delta)
             if index == 0 or timestamp < min_timestamp:
                 min_timestamp = timestamp
@@ -155,18 +177,19 @@ class RecordWalk:
             if header_at != limit - 1 or raw[header_at] != 0:
                 headers, key_size, value_size = _measure_headers(raw, header_at, limit)
                 if headers < 0:
-                    raise _damaged(index, position)
+                    is_whole = False
+                    break
                 header_count += headers
                 header_key_bytes += key_size
                 header_value_bytes += value_size
             position = limit
-        if until_index >= count and position != end:
-            raise CorruptRecords(f"{end - position} bytes are left over after the batch's {count} records", position)
-        self.index, self.position = until_index, position
+            index += 1
+        self.index, self.position = index, position
         self.min_timestamp, self.max_timestamp = min_timestamp, max_timestamp
         self.displaced, self.keyless, self.valueless = displaced, keyless, valueless
         self.key_bytes, self.value_bytes = key_bytes, value_bytes
         self.header_count, self.header_key_bytes, self.header_value_bytes = header_count, header_key_bytes, header_value_bytes
+        return is_whole
 
 
 class RecordScan:
@@ -208,13 +231,13 @@ class RecordScan:
 def walk_records(
     data: Buffer, start: int, end: int, count: int, base_timestamp: int
 ) -> tuple[int, int, int, int, int, int, int, int, int, int]:
-    """The same as a tuple.
+    """What `RecordWalk.walk_unlocked` finds, as a tuple.
 
     (smallest timestamp, largest timestamp, records whose offset delta is not their position, records without key, records
     without value, bytes of keys, bytes of values, headers, bytes of header keys, bytes of header values).
     """
     found = RecordWalk()
-    found.walk(data, start, end, count, base_timestamp)
+    found.walk_unlocked(data, start, end, count, base_timestamp)
     timestamps = (found.min_timestamp, found.max_timestamp)
     counts = (found.displaced, found.keyless, found.valueless)
     sizes = (found.key_bytes, found.value_bytes, found.header_count, found.header_key_bytes, found.header_value_bytes)
@@ -287,22 +310,34 @@ class ColumnWriter:
     ) -> None:
         """The next `count` rows, from records that `walk_records` has found to be whole."""
         row = self._row
-        # Views are held in names here and below because the compiled variant counts every use of an attribute's view.
-        key_ends, key_data, value_ends, value_data = self._key_ends, self._key_data, self._value_ends, self._value_data
         if start < 0 or end > len(data) or count > len(self._offsets) - row:
             raise CorruptRecords(f"{count} records do not fit into columns of {len(self._offsets)} rows, {row} of them filled")
-        raw, keys_out, values_out = views.raw_of(data), views.out_of(key_data), views.out_of(value_data)
+        raw = views.raw_of(data)
+        unlocked = views.unlock(end - start)
+        position = self._fill(raw, start, end, count, base_offset, base_timestamp, is_append_time)
+        views.lock(unlocked)
+        if position >= 0:
+            raise _damaged(self._row - row, position)
+
+    def _fill(
+        self, raw: Buffer, position: int, end: int, count: int, base_offset: int, base_timestamp: int, is_append_time: bool
+    ) -> int:
+        """Add rows; returns -1, or where a record is damaged."""
+        row = self._row
+        last = row + count
+        # Views are held in names here and below because the compiled variant counts every use of an attribute's view.
+        key_ends, key_data, value_ends, value_data = self._key_ends, self._key_data, self._value_ends, self._value_data
+        keys_out, values_out = views.out_of(key_data), views.out_of(value_data)
         key_end = key_ends[row]
         value_end = value_ends[row]
-        position = start
-        for index in range(count):
+        while row < last:
             limit, delta, offset_delta, key_at, key_size, value_at, value_size, header_at = _parse_record(raw, position, end)
             if not self._has_keys:
                 key_size = -1
             if not self._has_values:
                 value_size = -1
             if limit < 0 or key_size > len(key_data) - key_end or value_size > len(value_data) - value_end:
-                raise _damaged(index, position)
+                break
             self._offsets[row] = fields.wrap64(base_offset + offset_delta)
             self._timestamps[row] = base_timestamp if is_append_time else fields.wrap64(base_timestamp + delta)
             if key_size >= 0:
@@ -318,13 +353,14 @@ class ColumnWriter:
                 and (header_at != limit - 1 or raw[header_at] != 0)
                 and not self._add_headers(raw, header_at, limit)
             ):
-                raise _damaged(index, position)
+                break
             row += 1
             key_ends[row] = key_end
             value_ends[row] = value_end
             self._header_lists[row] = self._headers
             position = limit
         self._row = row
+        return -1 if row == last else position
 
     def _add_headers(self, raw: Buffer, position: int, limit: int) -> bool:
         key_ends, key_data = self._header_key_ends, self._header_key_data
@@ -352,147 +388,3 @@ class ColumnWriter:
             left -= 1
         self._headers = header
         return position == limit
-
-
-class ColumnReader:
-    """Writes rows of columns as records. The buffers are those of `ColumnWriter`; an empty bitmap says that nothing is null.
-
-    `size_of` must be asked first: it is what checks that the rows' positions lie in their buffers, and it says how much room
-    `write` needs. Both number the records from 0, in the order of the rows.
-    """
-
-    __slots__ = (
-        "_header_key_data",
-        "_header_key_ends",
-        "_header_lists",
-        "_header_value_data",
-        "_header_value_ends",
-        "_header_values",
-        "_key_data",
-        "_key_ends",
-        "_keys",
-        "_no_bitmap",
-        "_timestamps",
-        "_value_data",
-        "_value_ends",
-        "_values",
-    )
-
-    def __init__(self, buffers: list[memoryview]) -> None:
-        self._no_bitmap = memoryview(b"")
-        self._timestamps = buffers[1].cast("q")
-        self._keys = buffers[2]
-        self._key_ends = buffers[3].cast("i")
-        self._key_data = buffers[4]
-        self._values = buffers[5]
-        self._value_ends = buffers[6].cast("i")
-        self._value_data = buffers[7]
-        self._header_lists = buffers[8].cast("i")
-        self._header_key_ends = buffers[9].cast("i")
-        self._header_key_data = buffers[10]
-        self._header_values = buffers[11]
-        self._header_value_ends = buffers[12].cast("i")
-        self._header_value_data = buffers[13]
-
-    def body_size(self, row: int, delta: int, timestamp_delta: int) -> int:
-        """Bytes of the record after its length; -1 where a position of the row does not lie in its buffer."""
-        key_size = _field_size(self._keys, self._key_ends, len(self._key_data), row)
-        value_size = _field_size(self._values, self._value_ends, len(self._value_data), row)
-        if key_size < -1 or value_size < -1:
-            return -1
-        size = 1 + fields.varint_size(timestamp_delta) + fields.varint_size(delta)
-        size += fields.varint_size(key_size) + fields.varint_size(value_size)
-        if key_size > 0:
-            size += key_size
-        if value_size > 0:
-            size += value_size
-        if len(self._header_lists) == 0:
-            return size + 1
-        if row < 0 or row + 1 >= len(self._header_lists):
-            return -1
-        header = self._header_lists[row]
-        last = self._header_lists[row + 1]
-        if header < 0 or last < header:
-            return -1
-        size += fields.varint_size(last - header)
-        while header < last:
-            key_size = _field_size(self._no_bitmap, self._header_key_ends, len(self._header_key_data), header)
-            value_size = _field_size(self._header_values, self._header_value_ends, len(self._header_value_data), header)
-            if key_size < 0 or value_size < -1:
-                return -1
-            size += fields.varint_size(key_size) + key_size + fields.varint_size(value_size)
-            if value_size > 0:
-                size += value_size
-            header += 1
-        return size
-
-    def size_of(self, first: int, count: int, base_timestamp: int) -> int:
-        """Bytes that `count` rows from `first` take as records; `ValueError` where the columns contradict themselves."""
-        if first < 0 or count < 0 or first + count > len(self._timestamps):
-            raise ValueError(f"columns of {len(self._timestamps)} rows have no {count} rows from row {first} on")
-        total = 0
-        for delta in range(count):
-            row = first + delta
-            size = self.body_size(row, delta, fields.wrap64(self._timestamps[row] - base_timestamp))
-            if size < 0:
-                raise ValueError(f"row {row} of the columns has positions that do not lie in their buffers")
-            total += fields.varint_size(size) + size
-        return total
-
-    def write(self, target: memoryview, position: int, first: int, count: int, base_timestamp: int) -> tuple[int, int]:
-        """Write the rows as records into `target` from `position` on; returns (their end, the largest timestamp)."""
-        if position < 0 or self.size_of(first, count, base_timestamp) > len(target) - position:
-            raise ValueError(f"{len(target)} bytes are too few for {count} records at byte {position}")
-        out = views.out_of(target)
-        max_timestamp = -1
-        for delta in range(count):
-            row = first + delta
-            timestamp = self._timestamps[row]
-            if timestamp > max_timestamp:
-                max_timestamp = timestamp
-            timestamp_delta = fields.wrap64(timestamp - base_timestamp)
-            position = fields.put_varint(out, position, self.body_size(row, delta, timestamp_delta))
-            out[position] = 0
-            position = fields.put_varint(out, position + 1, timestamp_delta)
-            position = fields.put_varint(out, position, delta)
-            position = _write_field(out, position, self._keys, self._key_ends, self._key_data, row)
-            position = _write_field(out, position, self._values, self._value_ends, self._value_data, row)
-            if len(self._header_lists) == 0:
-                out[position] = 0
-                position += 1
-                continue
-            header = self._header_lists[row]
-            last = self._header_lists[row + 1]
-            position = fields.put_varint(out, position, last - header)
-            while header < last:
-                position = _write_field(out, position, self._no_bitmap, self._header_key_ends, self._header_key_data, header)
-                position = _write_field(
-                    out, position, self._header_values, self._header_value_ends, self._header_value_data, header
-                )
-                header += 1
-        return position, max_timestamp
-
-
-def _field_size(bitmap: memoryview, ends: memoryview, capacity: int, row: int) -> int:
-    """Bytes of a field; -1 for null, -2 where its positions do not lie in the `capacity` bytes of its column."""
-    if row < 0 or row + 1 >= len(ends):
-        return -2
-    if len(bitmap) > 0:
-        if row >> 3 >= len(bitmap):
-            return -2
-        if not (bitmap[row >> 3] >> (row & 7)) & 1:
-            return -1
-    start = ends[row]
-    stop = ends[row + 1]
-    if start < 0 or stop < start or stop > capacity:
-        return -2
-    return stop - start
-
-
-def _write_field(out: Target, position: int, bitmap: memoryview, ends: memoryview, data: Buffer, row: int) -> int:
-    """Write a field behind its length; returns where it ends. `_field_size` has found it to be in order."""
-    size = _field_size(bitmap, ends, len(data), row)
-    position = fields.put_varint(out, position, size)
-    if size <= 0:
-        return position
-    return fields.copy(out, position, views.raw_of(data), ends[row], size)

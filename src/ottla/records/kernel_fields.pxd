@@ -11,7 +11,7 @@ cdef inline void untrack(object made) noexcept:
     PyObject_GC_UnTrack(made)
 
 
-cdef inline long long wrap64(long long value) noexcept:
+cdef inline long long wrap64(long long value) noexcept nogil:
     return value
 
 
@@ -33,7 +33,7 @@ cdef inline void put_number(unsigned char* out, Py_ssize_t at, long long value, 
 
 cdef inline Py_ssize_t copy(
     unsigned char* out, Py_ssize_t at, const unsigned char* raw, Py_ssize_t start, Py_ssize_t size
-) noexcept:
+) noexcept nogil:
     memcpy(out + at, raw + start, size)
     return at + size
 
@@ -56,7 +56,7 @@ cdef inline (long long, Py_ssize_t) uvarint(const unsigned char* raw, Py_ssize_t
 
 cdef inline (long long, Py_ssize_t) varint(
     const unsigned char* raw, Py_ssize_t position, Py_ssize_t end, int bits_max
-) noexcept:
+) noexcept nogil:
     cdef unsigned long long bits = 0
     cdef unsigned long long wide
     cdef int shift = 0

@@ -21,3 +21,16 @@ def out_of(view: Target) -> Target:
 def new_buffer(size: int) -> bytearray:
     """A buffer of `size` bytes to be filled: in the compiled variant its content is not defined, because zeroing takes time."""
     return bytearray(size)
+
+
+def unlock(size: int) -> object:
+    """Release the interpreter lock for work on `size` bytes, if they are many (64 KB): other threads run meanwhile.
+
+    Until `lock` is called with the result, the caller may only call functions that the `.pxd` declares as `nogil`: Cython
+    checks their bodies, not the lines between. The pure variant releases nothing.
+    """
+    return None
+
+
+def lock(unlocked: object) -> None:
+    """Take the interpreter lock again."""

@@ -57,7 +57,7 @@ if TYPE_CHECKING or not PURE_ASKED:
         record_size_max,
     )
     from ottla.records.kernel_batch import BatchLimits, CheckedBatch
-    from ottla.records.kernel_columns import ColumnReader, ColumnWriter, RecordScan, RecordWalk, new_buffers, walk_records
+    from ottla.records.kernel_columns import ColumnWriter, RecordScan, RecordWalk, new_buffers, walk_records
     from ottla.records.kernel_consume import ConsumerRecord, Deserializer, RecordDecoder
     from ottla.records.kernel_frames import plain_bytes_max
     from ottla.records.kernel_many import (
@@ -74,7 +74,7 @@ else:
     Headers, Record, RecordIterator, Row = _kernel.Headers, _kernel.Record, _kernel.RecordIterator, _kernel.Row
     encode_records, encode_rows = _kernel.encode_records, _kernel.encode_rows
     _columns = load_variant("kernel_columns", pure=True)
-    ColumnReader, ColumnWriter, walk_records = _columns.ColumnReader, _columns.ColumnWriter, _columns.walk_records
+    ColumnWriter, walk_records = _columns.ColumnWriter, _columns.walk_records
     RecordScan, RecordWalk, new_buffers = _columns.RecordScan, _columns.RecordWalk, _columns.new_buffers
     _batch = load_variant("kernel_batch", pure=True)
     BatchLimits, CheckedBatch = _batch.BatchLimits, _batch.CheckedBatch
@@ -99,7 +99,6 @@ __all__ = [
     "BufferMemory",
     "BytesColumn",
     "CheckedBatch",
-    "ColumnReader",
     "ColumnWriter",
     "ConsumerRecord",
     "Delivery",

@@ -1,5 +1,7 @@
-"""Columns: as pyarrow reads them, from batches and back, and inconsistent columns."""
+"""Columns of batches, as pyarrow reads them."""
 
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -7,22 +9,22 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.logs.record_data import Row, golden_batches, golden_records, plain, records, rows
+from tests.support.logs.record_data import golden_batches, golden_records, plain, records
 
 from ottla.errors import CorruptRecords
 from ottla.records import columns as columns_module
 from ottla.records.batch import BatchView
-from ottla.records.builder import build_batch, build_produce_batch
-from ottla.records.columns import BYTES_COLUMNS, BinaryColumn, Columns, batch_from_columns, columns_from_batches
+from ottla.records.builder import build_batch
+from ottla.records.columns import BYTES_COLUMNS, BinaryColumn, Columns, columns_from_batches
 from ottla.records.compression import Codec
-from ottla.records.kernels import Record
+from ottla.records.kernels import PURE_ASKED, Record
 from ottla.records.reader import read_records
 
 
 @pytest.fixture(autouse=True)
 def chosen(variant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test here runs with each variant."""
-    for name in ("ColumnReader", "ColumnWriter", "walk_records"):
+    for name in ("ColumnWriter", "walk_records"):
         monkeypatch.setattr(columns_module, name, getattr(variant.columns, name))
 
 
@@ -34,7 +36,7 @@ def both(variants: Any) -> Callable[[Callable[[], Any]], tuple[Any, Any]]:
         found = []
         for variant in variants:
             with pytest.MonkeyPatch.context() as patch:
-                for name in ("ColumnReader", "ColumnWriter", "walk_records"):
+                for name in ("ColumnWriter", "walk_records"):
                     patch.setattr(columns_module, name, getattr(variant.columns, name))
                 found.append(call())
         return found[0], found[1]
@@ -95,88 +97,9 @@ def test_several_batches_are_one_table(both: Any, made: list[Any], data: st.Data
     assert as_tuples(first) == [plain(record) for view in views for record in read_records(view)]
 
 
-@given(rows(max_size=20), st.data())
-def test_columns_become_the_batch_they_came_from(both: Any, made: list[Row], data: st.DataObject) -> None:
-    batch = bytes(build_produce_batch(made, producer_id=3, producer_epoch=1, base_sequence=7, transactional=True))
-    columns = columns_from_batches([BatchView(batch)])
-    options: dict[str, Any] = {"producer_id": 3, "producer_epoch": 1, "base_sequence": 7, "transactional": True}
-    assert both(lambda: bytes(batch_from_columns(columns, **options))) == (batch, batch)
-    first = data.draw(st.integers(0, len(made) - 1))
-    count = data.draw(st.integers(1, len(made) - first))
-    some = both(lambda: bytes(batch_from_columns(columns, first, count, codec=Codec.NONE)))
-    assert some == (bytes(build_produce_batch(made[first : first + count])),) * 2
-
-
 def test_no_batches_are_an_empty_table() -> None:
     columns = columns_from_batches([])
     assert (columns.rows, as_tuples(columns)) == (0, [])
-    with pytest.raises(ValueError, match="at least one row"):
-        batch_from_columns(columns)
-
-
-def test_columns_without_headers_and_nulls_need_no_buffers_for_them() -> None:
-    nothing = BinaryColumn(None, b"", b"", 0)
-    ends = memoryview(bytearray(12)).cast("i")
-    ends[1], ends[2] = 2, 5
-    text = BinaryColumn(None, ends, b"abcde", 0)
-    stamps = memoryview(bytearray(16)).cast("q")
-    stamps[0], stamps[1] = 7, 8
-    columns = Columns(2, b"", stamps, text, text, b"", nothing, nothing)
-    assert [plain(record) for record in read_records(BatchView(batch_from_columns(columns)))] == [
-        (0, 7, b"ab", b"ab", ()),
-        (1, 8, b"cde", b"cde", ()),
-    ]
-
-
-def test_a_slice_of_a_pyarrow_column_can_be_produced() -> None:
-    values = pa.array([b"one", None, b"three"])
-    stamps = pa.array([1, 2, 3], pa.int64())
-    nothing = BinaryColumn(None, b"", b"", 0)
-    column = BinaryColumn(*(memoryview(part) for part in values.buffers()), values.null_count)
-    columns = Columns(3, b"", memoryview(stamps.buffers()[1]), column, column, b"", nothing, nothing)
-    made = read_records(BatchView(batch_from_columns(columns, 1, 2)))
-    assert [(one.timestamp, one.key, one.value) for one in made] == [(2, None, None), (3, b"three", b"three")]
-
-
-def ints(*numbers: int) -> memoryview:
-    view = memoryview(bytearray(4 * len(numbers))).cast("i")
-    for index, number in enumerate(numbers):
-        view[index] = number
-    return view
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"keys": BinaryColumn(None, ints(0, 9, 9), b"abc", 0)},
-        {"keys": BinaryColumn(None, ints(2, 1, 1), b"abc", 0)},
-        {"keys": BinaryColumn(None, ints(-5, 1, 1), b"abc", 0)},
-        {"keys": BinaryColumn(None, ints(0, 1), b"abc", 0)},
-        {"keys": BinaryColumn(None, b"", b"abc", 0)},
-        {"values": BinaryColumn(None, ints(0, 1, 2**31 - 1), b"abc", 0)},
-        {"header_lists": ints(0, 1)},
-        {"header_lists": ints(0, 3, 1)},
-        {"header_lists": ints(-1, 1, 1)},
-        {"header_lists": ints(0, 1, 5)},
-        {"header_keys": BinaryColumn(b"\x00", ints(0, 9), b"abc", 0)},
-        {"header_values": BinaryColumn(None, ints(0, 4), b"abc", 0)},
-        {"timestamps": bytes(8)},
-        {"timestamps": b""},
-    ],
-)
-def test_inconsistent_columns_are_refused(change: dict[str, Any]) -> None:
-    one = BinaryColumn(None, ints(0, 1, 3), b"abc", 0)
-    good = Columns(2, b"", bytes(16), one, one, ints(0, 1, 1), BinaryColumn(None, ints(0, 1), b"h", 0), one)
-    assert BatchView(batch_from_columns(good)).count == 2
-    with pytest.raises(ValueError, match=r"row|columns"):
-        batch_from_columns(good._replace(**change))
-
-
-@pytest.mark.parametrize(("first", "count"), [(-1, 1), (0, 3), (2, 1), (1, 2), (0, 0)])
-def test_rows_out_of_range_are_refused(first: int, count: int) -> None:
-    columns = columns_from_batches([BatchView(build_batch([Record(0, 1, b"k", b"v"), Record(1, 1, b"k", b"v")]))])
-    with pytest.raises(ValueError, match="row"):
-        batch_from_columns(columns, first, count)
 
 
 def test_damaged_batch_gives_no_columns() -> None:
@@ -207,6 +130,38 @@ def test_a_writer_keeps_within_its_buffers(variant: Any) -> None:
     writer.add(view.payload, 0, len(view.payload), 1, 0, 1, False)
     with pytest.raises(CorruptRecords):
         writer.add(view.payload, 0, len(view.payload), 1, 0, 1, False)
+
+
+@pytest.mark.skipif(PURE_ASKED, reason="the pure variant releases no lock")
+@pytest.mark.parametrize("part", ["walk", "copy"])
+def test_other_threads_run_while_large_batches_are_decoded(variants: Any, part: str) -> None:
+    """A consumer's thread decodes while the event loop of its client receives the next answer."""
+    payload = BatchView(build_batch([Record(0, 1, b"key", bytes(1_000_000))])).payload
+    columns = variants[1].columns
+    sizes = [8, 8, 1, 8, 3, 1, 8, 1_000_000, 8, 4, 0, 0, 4, 0]
+    waiting, has_run = threading.Event(), threading.Event()
+
+    def run() -> None:
+        waiting.wait()
+        has_run.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(60)  # the other thread gets the lock only if the kernel releases it
+    try:
+        waiting.set()
+        for _ in range(10_000):
+            if part == "walk":
+                columns.walk_records(payload, 0, len(payload), 1, 1)
+            else:
+                columns.ColumnWriter(columns.new_buffers(sizes)).add(payload, 0, len(payload), 1, 0, 1, False)
+            if has_run.is_set():
+                break
+        assert has_run.is_set()
+    finally:
+        sys.setswitchinterval(interval_s)
+        thread.join()
 
 
 @given(records(), st.sets(st.sampled_from(BYTES_COLUMNS)))
