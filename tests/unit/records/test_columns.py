@@ -136,9 +136,11 @@ def test_a_writer_keeps_within_its_buffers(variant: Any) -> None:
 @pytest.mark.parametrize("part", ["walk", "copy"])
 def test_other_threads_run_while_large_batches_are_decoded(variants: Any, part: str) -> None:
     """A consumer's thread decodes while the event loop of its client receives the next answer."""
-    payload = BatchView(build_batch([Record(0, 1, b"key", bytes(1_000_000))])).payload
+    # Work of a millisecond: the other thread needs some of it to wake up.
+    count, value = (100_000, b"v") if part == "walk" else (1, bytes(10_000_000))
+    payload = BatchView(build_batch([Record(index, 1, b"key", value) for index in range(count)])).payload
     columns = variants[1].columns
-    sizes = [8, 8, 1, 8, 3, 1, 8, 1_000_000, 8, 4, 0, 0, 4, 0]
+    sizes = [8, 8, 1, 8, 3, 1, 8, len(value), 8, 4, 0, 0, 4, 0]
     waiting, has_run = threading.Event(), threading.Event()
 
     def run() -> None:
@@ -151,9 +153,9 @@ def test_other_threads_run_while_large_batches_are_decoded(variants: Any, part: 
     sys.setswitchinterval(60)  # the other thread gets the lock only if the kernel releases it
     try:
         waiting.set()
-        for _ in range(10_000):
+        for _ in range(1000):
             if part == "walk":
-                columns.walk_records(payload, 0, len(payload), 1, 1)
+                columns.walk_records(payload, 0, len(payload), count, 1)
             else:
                 columns.ColumnWriter(columns.new_buffers(sizes)).add(payload, 0, len(payload), 1, 0, 1, False)
             if has_run.is_set():
