@@ -1,6 +1,7 @@
 """Who leads a topic's partitions, and waiting until that is as a test wants it. Asks with Ottla's synchronous Admin."""
 
 from contextlib import suppress
+from functools import partial
 
 from tests.support.peers.topics import await_true, describe_topic
 from tests.support.servers.kafka_server import HANG_S
@@ -52,11 +53,12 @@ def await_in_sync(admin: Admin, topic: str, timeout_s: float = HANG_S) -> None:
 
 def await_known(admin: Admin, topic: str) -> None:
     """Wait until every broker knows a topic, also those that were not asked to create it."""
+
+    def knows(address: str) -> bool:
+        return describe_topic(address, topic).error_code == ErrorCode.NONE
+
     for node in admin.describe_cluster().nodes.values():
-        await_true(
-            lambda node=node: describe_topic(f"{node.host}:{node.port}", topic).error_code == ErrorCode.NONE,  # type: ignore[misc]
-            f"node {node.id} to know {topic}",
-        )
+        await_true(partial(knows, f"{node.host}:{node.port}"), f"node {node.id} to know {topic}")
 
 
 def await_leader(admin: Admin, topic: str, partition: int, node: int | None) -> None:

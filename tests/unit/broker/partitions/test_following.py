@@ -12,6 +12,7 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, TopicPartition, Uuid
 from ottla.log.directories.partition_metadata import read_partition_metadata
+from ottla.log.partition_log import PartitionLog
 from ottla.metadata.image.image import ResourceType
 from ottla.sim.faults import Fault
 from ottla.wire.messages.metadata_records import (
@@ -159,16 +160,22 @@ def test_leader_of_an_unclean_election_names_what_is_lost(caplog: pytest.LogCapt
     virtual(scenario())
 
 
+async def held_with_a_gap() -> tuple[HeldPartitions, PartitionLog]:
+    """t-0 with three records, of which recovery found a gap at offset 1."""
+    held = await HeldPartitions.open()
+    await held.make_topic("t")
+    for value in (b"a", b"b", b"c"):
+        assert held.produced("t", 0, make_batch(value)).error_code == 0
+    log = held.partition("t").log
+    log.gap_offset = 1
+    return held, log
+
+
 def test_follower_fetches_again_from_a_gap_that_recovery_found(caplog: pytest.LogCaptureFixture) -> None:
     """It would join the ISR by its end offset, without the committed records of the gap."""
 
     async def scenario() -> None:
-        held = await HeldPartitions.open()
-        await held.make_topic("t")
-        for value in (b"a", b"b", b"c"):
-            assert held.produced("t", 0, make_batch(value)).error_code == 0
-        log = held.partition("t").log
-        log.gap_offset = 1
+        held, log = await held_with_a_gap()
         await held.change("t", 0, replicas=[1, 2], directories=[DIRECTORY_MIGRATING] * 2)
         assert (log.log_end_offset, log.gap_offset) == (3, 1), "the metadata may be of the time before the power loss"
         await held.change("t", 0, leader=-1)
@@ -184,12 +191,7 @@ def test_elected_leader_keeps_what_follows_a_gap() -> None:
     """Truncated later, as a follower in the ISR, it would lose what it has acknowledged."""
 
     async def scenario() -> None:
-        held = await HeldPartitions.open()
-        await held.make_topic("t")
-        for value in (b"a", b"b", b"c"):
-            assert held.produced("t", 0, make_batch(value)).error_code == 0
-        log = held.partition("t").log
-        log.gap_offset = 1
+        held, log = await held_with_a_gap()
         await held.change("t", 0, leader=-1)
         await held.change("t", 0, leader=1)
         await held.change("t", 0, leader=2, replicas=[1, 2], directories=[DIRECTORY_MIGRATING] * 2)
