@@ -35,11 +35,15 @@ from ottla.log.names import CLUSTER_METADATA_TOPIC, LOG_SUFFIX, FolderName, pars
 from ottla.log.partition_log import LogOptions, PartitionLog
 from ottla.log.recovery.loading import bytes_to_recover, load_log
 from ottla.log.recovery.recovery_job import MODULE, RecoveredElsewhere, recovery_job
+from ottla.log.recovery.vacant import holds_no_record, sync_empty_files
 
 logger = logging.getLogger("ottla.log")
 
 SLICE = 8
 """How many logs are loaded before other tasks run: 1 to 5 ms."""
+
+EMPTY_LOGS_AT_ONCE = 16
+"""How many logs without records are synced with one call of a worker thread. Three descriptors each are open meanwhile."""
 
 RECOVER_IN_PLACE_BYTES_MAX = 16 << 20
 """Up to this size a log is recovered on the event loop: starting a helper process would take longer."""
@@ -208,11 +212,15 @@ class _DirectoryLoader:
         self._topic_configs = topic_configs
         self._options = options
         self._checkpoints = checkpoints
+        self._settled: set[str] = set()
+        """Folders without records whose files are durable, as after a clean shutdown: none of their files has to be opened."""
 
     async def load(self, folders: list[tuple[str, FolderName]], at_once: int) -> None:
         if folders:
             how = "a clean" if self._directory.found is not None else "an unclean"
             logger.info("loading %s of %s after %s shutdown", counted(len(folders), "partition"), self._directory.path, how)
+        if self._directory.found is None:
+            await self._settle_empty([name for name, _ in folders], at_once)
         remaining = iter(folders)
 
         async def load_some() -> None:
@@ -223,6 +231,20 @@ class _DirectoryLoader:
                     await asyncio.sleep(0)  # most logs are loaded without an await: let other tasks run
 
         await asyncio.gather(*(load_some() for _ in range(at_once)))
+
+    async def _settle_empty(self, names: list[str], at_once: int) -> None:
+        """Find the logs that have no records, most of a large node's, and sync them in pieces: one by one takes a minute."""
+        disk, pieces = self._world.disk, iter(range(0, len(names), EMPTY_LOGS_AT_ONCE))
+
+        async def settle_some() -> None:
+            for first in pieces:
+                folders = [self._directory.folder(name) for name in names[first : first + EMPTY_LOGS_AT_ONCE]]
+                empty = [folder for folder in folders if holds_no_record(disk.list_files(folder))]
+                await sync_empty_files(disk, empty)
+                self._settled.update(empty)
+                await asyncio.sleep(0)
+
+        await asyncio.gather(*(settle_some() for _ in range(at_once)))
 
     async def _load_one(self, name: str, folder: FolderName) -> None:
         directory, partition = self._directory, folder.partition
@@ -258,7 +280,7 @@ class _DirectoryLoader:
         config = self._topic_configs(partition.topic)
         recovery_point = self._checkpoints.recovery_points.get(partition, 0)
         log_start = self._checkpoints.log_starts.get(partition, 0)
-        clean = self._directory.found is not None
+        clean = self._directory.found is not None or folder in self._settled
         recovered: RecoveredElsewhere | None = None
         if not clean:
             recovered = await self._recover_in_helper(folder, config, recovery_point, log_start)

@@ -1,14 +1,14 @@
-"""The log of a partition without records: a new one, or one that a clean shutdown left empty.
+"""The log of a partition without records: a new one, or one that was empty when its process ended.
 
 Nothing has to be repaired, recovered or read, so nothing but its folder is looked at. Of the many partitions of a large node
-that are not in use, no file is opened at the start, nor kept open once files use half of the descriptors: the first append
-activates the segment (`Segment.is_dormant`).
+that are not in use, no file is kept open after a start, nor after their creation once files use half of the descriptors: the
+first append activates the segment (`Segment.is_dormant`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ottla.config.topic import LogConfig
-from ottla.env import Clock, Disk
+from ottla.env import Clock, Disk, OpenMode
 from ottla.errors import LogDirectoryFailed
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.names import (
@@ -38,10 +38,23 @@ def holds_no_record(names: Mapping[str, int]) -> bool:
     return names.keys() - _OTHER_FILES == _FIRST_FILES and not any(names[name] for name in _FIRST_FILES)
 
 
-def vacant_log(disk: Disk, clock: Clock, folder: str, config: LogConfig, options: LogOptions) -> PartitionLog:
-    """The log in a folder of which `holds_no_record` is true, after a clean shutdown.
+async def sync_empty_files(disk: Disk, folders: Sequence[str]) -> None:
+    """Make it durable that the files of these folders are empty: `holds_no_record` is true, after an unclean shutdown.
 
-    That has not synced the names of the files (`closing.py`), so the first flush does.
+    The killed process may have truncated them, and a power loss must not bring the records back.
+    """
+    files = [disk.open(f"{folder}/{name}", OpenMode.WRITE) for folder in folders for name in sorted(_FIRST_FILES)]
+    try:
+        await disk.sync_all(files, [])
+    finally:
+        for file in files:
+            file.close()
+
+
+def vacant_log(disk: Disk, clock: Clock, folder: str, config: LogConfig, options: LogOptions) -> PartitionLog:
+    """The log in a folder of which `holds_no_record` is true, after a clean shutdown or `sync_empty_files`.
+
+    Neither has synced the names of the files (`closing.py`), so the first flush does.
     """
     segment = Segment(disk, folder, 0, config, now_ms=clock.now_ms(), known_size=0, is_durable=True, has_txn_index=False)
     segment.is_dormant = True
