@@ -102,7 +102,7 @@ class TransactionManager:
         self.error: KafkaError | None = None
         """Why the transaction must be aborted, or why the producer is unusable."""
         self.is_implicit = False
-        """Whether requests add partitions and groups to the transaction (version 2). Fixed while a transaction lasts."""
+        """Whether requests add partitions and groups to the transaction (version 2). It changes only with a new epoch."""
         self.version_max = NEWEST_VERSION
         """The newest transaction.version that is used, if the cluster has it. The simulator's older clients set 1."""
         self.settings = settings
@@ -129,7 +129,7 @@ class TransactionManager:
         self._pending: Pending | None = None
         """What the caller of init, commit or abort waits for."""
         self._call = State.UNINITIALIZED
-        """The state that this call began with: INITIALIZING, COMMITTING or ABORTING. An abort may go on to INITIALIZING."""
+        """The state that this call began with: INITIALIZING, COMMITTING or ABORTING. An end may go on to INITIALIZING."""
         self._last: Pending | None = None
         """The last such operation, once it is done, until the next transaction begins."""
 
@@ -151,7 +151,6 @@ class TransactionManager:
     def begin(self) -> None:
         """Begin a transaction. The brokers learn of it with the first record or offset."""
         self._check("begin_transaction", State.READY)
-        self._choose_version()
         self._last = None
         self.state = State.IN_TRANSACTION
 
@@ -392,6 +391,7 @@ class TransactionManager:
             self.idempotence.take_id(response.producer_id, response.producer_epoch)
             self.idempotence.restart()
             self._is_bump_needed = False
+            self._choose_version()
             self._ended(self._kept_in(response))
         elif context.kind is requests.Kind.ADD_PARTITIONS:
             self._partitions.update(context.partitions)
@@ -403,13 +403,22 @@ class TransactionManager:
                 self._offset_commits.remove(context.commit)
             context.commit.pending.finish()
         elif context.kind is requests.Kind.END:
-            if response.producer_id >= 0 and self.is_implicit:
-                self.idempotence.take_id(response.producer_id, response.producer_epoch)
-                self.idempotence.restart()
-            if self._is_bump_needed and not self.is_implicit:
-                self.state = State.INITIALIZING  # a new epoch, so that what is still on its way cannot be stored later
-            else:
-                self._ended()
+            self._end_answered(response)
+
+    def _end_answered(self, response: Any) -> None:
+        """EndTxn has raised the epoch under version 2. After version 1, InitProducerId does it where a new epoch is needed."""
+        was_implicit = self.is_implicit
+        if response.producer_id >= 0 and was_implicit:
+            self.idempotence.take_id(response.producer_id, response.producer_epoch)
+            self.idempotence.restart()
+        self._choose_version()
+        # A new epoch after an abort, so that what is still on its way cannot be stored later. And before the first transaction
+        # of version 2: a leader that has no marker of the last transaction yet would take its records, under the same epoch,
+        # for part of that one.
+        if not was_implicit and (self._is_bump_needed or self.is_implicit):
+            self.state = State.INITIALIZING
+        else:
+            self._ended()
 
     def _refused(self, request: Request, error: KafkaError, now_ms: int) -> None:
         self._in_flight = None
@@ -444,7 +453,6 @@ class TransactionManager:
         self.is_keeping = False
         if response.ongoing_txn_producer_id < 0:
             return None
-        self._choose_version()
         return PreparedTransaction(response.ongoing_txn_producer_id, response.ongoing_txn_producer_epoch)
 
     def _ended(self, prepared: PreparedTransaction | None = None) -> None:
