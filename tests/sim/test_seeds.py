@@ -12,7 +12,7 @@ from ottla.sim.plan import SCENES, scene_of
 from ottla.sim.run import run_seed
 
 SEEDS = 81
-LONG_SEEDS = 4_000
+LONG_SEEDS = 2_000
 SEEDS_PER_TEST = 20
 LEAST = {
     "logs": {
