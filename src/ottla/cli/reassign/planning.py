@@ -30,8 +30,10 @@ def propose(
     planner.keep()
     planner.fill()
     planner.spread_racks()
-    planner.spread_topics()
-    planner.spread_all()
+    is_moved = True
+    while is_moved:  # with racks, a move of one step may make one of the other possible; no move undoes an earlier one
+        is_moved = planner.spread_topics()
+        is_moved |= planner.spread_all()
     planner.spread_leaders()
     return planner.assignment
 
@@ -134,12 +136,14 @@ class _Planner:
         from_rack, to_rack = self.racks[source], self.racks[target]
         return from_rack == to_rack or used[to_rack] < used[from_rack]
 
-    def spread_topics(self) -> None:
-        """Within each topic, no broker has two more replicas than another that could take one of them."""
+    def spread_topics(self) -> bool:
+        """Within each topic, no broker has two more replicas than another that could take one of them. Whether one moved."""
+        moves = 0
         for topic, loads in self.by_topic.items():
-            self._level(loads, lambda source, target, topic=topic: self._movable(topic, source, target))  # type: ignore[misc]
+            moves += self._level(loads, lambda source, target, topic=topic: self._movable(topic, source, target))  # type: ignore[misc]
+        return moves > 0
 
-    def spread_all(self) -> None:
+    def spread_all(self) -> bool:
         """Over all topics, the same; but no topic is spread worse for it."""
 
         def pick(source: int, target: int) -> TopicPartition | None:
@@ -148,7 +152,7 @@ class _Planner:
                     return found
             return None
 
-        self._level(self.all, pick)
+        return self._level(self.all, pick) > 0
 
     def _movable(self, topic: str, source: int, target: int) -> TopicPartition | None:
         """A partition of a topic whose replica may move; rather one of a follower than of a leader."""
@@ -160,10 +164,16 @@ class _Planner:
             first = first or each
         return first
 
-    def _level(self, loads: Loads, pick: Callable[[int, int], TopicPartition | None]) -> None:
-        """Move from the fullest broker to the emptiest, until no two differ by more than one where a move is possible."""
+    def _level(self, loads: Loads, pick: Callable[[int, int], TopicPartition | None]) -> int:
+        """Move from the fullest broker to the emptiest, until no two differ by more than one where a move is possible.
+
+        Returns the number of moves.
+        """
+        moves = 0
         while (found := self._next_move(loads, pick)) is not None:
             self._move(*found)
+            moves += 1
+        return moves
 
     def _next_move(
         self, loads: Loads, pick: Callable[[int, int], TopicPartition | None]

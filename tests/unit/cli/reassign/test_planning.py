@@ -88,6 +88,15 @@ def test_preferred_leader_of_a_broker_that_leaves_is_replaced_in_place() -> None
     assert proposed == {TopicPartition("orders", 0): [2, 1], TopicPartition("orders", 1): [1, 2]}
 
 
+def test_move_that_makes_a_topic_movable_again_is_followed_up() -> None:
+    """With racks: what spreads all topics may let a topic be spread better than before."""
+    topics = {"t0": {0: [1, 2]}, "t1": {0: [4, 5], 1: [2, 3], 2: [5, 1]}}
+    current = {TopicPartition(name, index): replicas for name, topic in topics.items() for index, replicas in topic.items()}
+    racks: dict[int, str | None] = {broker: f"rack-{broker % 3}" for broker in (1, 2, 3, 4, 5, 7)}
+    proposed = propose(current, racks)
+    assert propose(proposed, racks) == proposed
+
+
 @given(
     st.lists(
         st.tuples(st.integers(1, 6), st.integers(1, 3), st.integers(0, 20)).map(
