@@ -394,3 +394,9 @@ def test_a_leader_whose_connection_is_lost_is_asked_again() -> None:
 
     partition = TopicPartition("orders", 0)
     assert ask_cluster(lambda cluster: cluster.by_leader([partition], ask), {}) == {partition: 7}
+
+
+def test_deadline_error_says_why_there_was_no_answer() -> None:
+    """The inner attempts that look for the controller have met the cause; the outer call must not hide it."""
+    with pytest.raises(TimeoutError, match=r"default\.api\.timeout\.ms.*: nothing listens at first:9092"):
+        ask_cluster(lambda cluster: cluster.ask_controller(HeartbeatRequest()), {}, nodes={}, timeout_ms=300)

@@ -377,8 +377,8 @@ class Consumer(MeasuredFace, Generic[K, V]):
 
         `offsets` is {TopicPartition: offset or OffsetAndMetadata}, or records that have been dealt with.
         """
-        chosen = arguments.offsets_of(offsets)
-        self._do(lambda: self._core.offsets.commit_async(chosen, callback))
+        chosen, checked = arguments.offsets_of(offsets), arguments.callback_of(callback)
+        self._do(lambda: self._core.offsets.commit_async(chosen, checked))
 
     @guarded
     def committed(self, *partitions: Any, timeout: float | None = None) -> dict[TopicPartition, OffsetAndMetadata | None]:

@@ -165,6 +165,12 @@ def pack(headers: Headers) -> bytes:
     return pack_headers(headers) if headers else NO_HEADERS
 
 
+def check_callback(name: str, given: object) -> None:
+    """Raise if an argument that is called much later cannot be called."""
+    if not callable(given):
+        raise TypeError(f"{name} is called with metadata and error, and must be a callable, not {given!r}")
+
+
 def checked_timestamp(timestamp: Any) -> int:
     """A record's timestamp, if it is one."""
     if not isinstance(timestamp, int) or isinstance(timestamp, bool):

@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ottla.client.dropped import producer_dropped
 from ottla.client.measured import MeasuredFace
 from ottla.client.producer.deliveries import Deliveries
-from ottla.client.producer.intake import Headers, Intake, Record, check_topic_name, checked_partition, checked_timestamp, pack
+from ottla.client.producer.intake import (
+    Headers,
+    Intake,
+    Record,
+    check_callback,
+    check_topic_name,
+    checked_partition,
+    checked_timestamp,
+    pack,
+)
 from ottla.client.producer.many import ArrowData, append_all, sources
 from ottla.client_core.metadata import PartitionInfo
 from ottla.client_core.producer.accumulator import ANY_PARTITION, MemoryTicket
@@ -145,6 +154,8 @@ class Producer(MeasuredFace, Generic[K, V]):
         Raises at once what is wrong with the record: its topic's name, its types, its size. `timestamp` is in milliseconds
         since 1970, now by default. `on_delivery(metadata, error)` is called on the producer's thread.
         """
+        if on_delivery is not None:
+            check_callback("on_delivery", on_delivery)
         batches = self._plain_topics.get(topic)
         if batches is not None and partition is None and timestamp is None and not headers:
             if self._lineage.generation != self._generation:
