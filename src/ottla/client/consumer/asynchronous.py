@@ -29,6 +29,7 @@ from ottla.client.measured import MeasuredFace
 from ottla.client.metrics import ClientMetrics
 from ottla.client.own_loop import check_loop
 from ottla.client.real_world import real_client_world
+from ottla.client.type_parameters import K, V
 from ottla.client.world import ClientWorld
 from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp
 from ottla.client_core.consumer.reset import EARLIEST, LATEST, Reset
@@ -44,8 +45,6 @@ from ottla.records.spare_buffers import SpareBuffers
 if TYPE_CHECKING:
     import pyarrow
 
-K = TypeVar("K")
-V = TypeVar("V")
 T = TypeVar("T")
 
 CLOSE_TIMEOUT_S = 30.0

@@ -28,6 +28,7 @@ from ottla.client.link_options import check_security
 from ottla.client.measured import MeasuredFace
 from ottla.client.metrics import ClientMetrics
 from ottla.client.real_world import real_client_world
+from ottla.client.type_parameters import K, V
 from ottla.client.world import ClientWorld
 from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp
 from ottla.client_core.consumer.reset import EARLIEST, LATEST, Reset
@@ -42,8 +43,6 @@ from ottla.records.columns import Columns
 if TYPE_CHECKING:
     import pyarrow
 
-K = TypeVar("K")
-V = TypeVar("V")
 T = TypeVar("T")
 
 CLOSE_TIMEOUT_S = 30.0

@@ -13,7 +13,7 @@ from asyncio import get_running_loop
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 from ottla.client.dropped import on_loop, producer_dropped
 from ottla.client.link_options import check_security
@@ -36,6 +36,7 @@ from ottla.client.producer.intake import (
 from ottla.client.producer.many import ArrowData, append_all, sources
 from ottla.client.producer.waiting import wait_for_batch
 from ottla.client.real_world import real_client_world
+from ottla.client.type_parameters import K, V
 from ottla.client.world import ClientWorld
 from ottla.client_core.metadata import PartitionInfo
 from ottla.client_core.producer.accumulator import ANY_PARTITION, MemoryTicket
@@ -55,8 +56,6 @@ if TYPE_CHECKING:  # what transactions need is loaded with the first one
 
 logger = logging.getLogger("ottla.client.producer")
 
-K = TypeVar("K")
-V = TypeVar("V")
 OnDelivery = Callable[[RecordMetadata | None, KafkaError | None], Any]
 OnBatch = Callable[[ProducerBatch], Any]
 PAUSE_RECORDS = 1_000

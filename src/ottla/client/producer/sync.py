@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 from ottla.client.dropped import producer_dropped
 from ottla.client.measured import MeasuredFace
@@ -30,6 +30,7 @@ from ottla.client.producer.intake import (
     pack,
 )
 from ottla.client.producer.many import ArrowData, append_all, sources
+from ottla.client.type_parameters import K, V
 from ottla.client_core.metadata import PartitionInfo
 from ottla.client_core.producer.accumulator import ANY_PARTITION, MemoryTicket
 from ottla.client_core.producer.batch import ProducerBatch
@@ -52,8 +53,6 @@ if TYPE_CHECKING:  # what runs on the event loop is loaded with the first produc
 
 logger = logging.getLogger("ottla.client.producer")
 
-K = TypeVar("K")
-V = TypeVar("V")
 OnDelivery = Callable[[RecordMetadata | None, KafkaError | None], Any]
 """Called on the producer's thread with the record's metadata or its error; it must not block."""
 OnBatch = Callable[[ProducerBatch], Any]
