@@ -207,7 +207,9 @@ class Cluster:
         await self.metadata([])
         if self.pool.node(node_id) is None:
             there = ", ".join(map(str, sorted(self.brokers))) or "none"
-            raise BrokerNotAvailableError(f"broker {node_id} is not in the cluster, which has {there}")
+            raise BrokerNotAvailableError(
+                f"broker {node_id} is not in the cluster, or is down: the brokers that are up are {there}"
+            )
 
     async def ask_controller(
         self, message: Message, code_of: Callable[[Any], int] = lambda response: 0, adapt: Adapt | None = None

@@ -198,7 +198,7 @@ def test_person_is_told_at_once_that_there_is_no_such_broker() -> None:
     async def script(cluster: Cluster) -> None:
         await cluster.ask_broker(7, HeartbeatRequest())
 
-    with pytest.raises(BrokerNotAvailableError, match="broker 7 is not in the cluster, which has 1, 2"):
+    with pytest.raises(BrokerNotAvailableError, match=r"broker 7 is not in the cluster, or is down: .* up are 1, 2"):
         ask_cluster(script, {}, waits_for_brokers=False, timeout_ms=60_000)
     with pytest.raises(TimeoutError):
         ask_cluster(script, {}, timeout_ms=100)
