@@ -455,6 +455,8 @@ def test_transactions_commit_and_abort(broker: Broker) -> None:
         with pytest.raises(IllegalStateError, match="init_transactions first"):
             producer.send("t", b"early")
         producer.init_transactions()
+        with pytest.raises(IllegalStateError, match="the producer is ready; it needs to be called once only"):
+            producer.init_transactions()
         with producer.transaction():
             producer.send("t", b"kept", partition=0)
             producer.send_offsets_to_transaction({("t", 0): 5}, "group")
