@@ -35,6 +35,8 @@ logger = logging.getLogger("ottla.node")
 
 SHUTDOWN_S_MAX = 30.0
 """How long a broker waits for the permission to leave. One that hangs is fenced before, and then nobody waits for it."""
+_OUTAGE_LOGGED_S = 60.0
+"""How often heartbeats that are not answered are logged while an outage lasts."""
 _UNFENCING_MS = 50
 """How soon a broker that is still fenced sends its next heartbeat."""
 _ANSWER_MS = 1000
@@ -161,9 +163,19 @@ class Membership:
             return True
 
     async def _send_heartbeats(self, interval_s: float) -> None:
+        """Send one each interval. An outage of the controllers is logged when it begins, once a minute, and when it ends."""
+        loop = asyncio.get_running_loop()
+        logged_s: float | None = None
         while True:
             await asyncio.sleep(interval_s)
-            await self._tell("that it is alive")
+            refused = await self._report()
+            if refused is None:
+                if logged_s is not None:
+                    logger.info("the controller answers heartbeats again")
+                logged_s = None
+            elif logged_s is None or loop.time() - logged_s >= _OUTAGE_LOGGED_S:
+                logged_s = loop.time()
+                logger.warning("could not report that it is alive to the controller: %s", refused)
 
     async def tell_lost(self, directory_id: Uuid) -> None:
         """Report that a directory has failed: other brokers take over the partitions in it, if there are any."""
@@ -176,12 +188,19 @@ class Membership:
         await self._tell("the cordoned directories")
 
     async def _tell(self, what: str) -> None:
+        refused = await self._report()
+        if refused is not None:
+            logger.warning("could not report %s to the controller: %s", what, refused)
+
+    async def _report(self) -> KafkaError | LogDirectoryFailed | None:
+        """Send a heartbeat; returns why the controller did not take it."""
         if self.epoch == NOT_REGISTERED:
-            return  # the first heartbeat reports it
+            return None  # the first heartbeat reports it
         try:
             await self._heartbeat()
         except (KafkaError, LogDirectoryFailed) as refused:  # the metadata log's own failure is reported elsewhere
-            logger.warning("could not report %s to the controller: %s", what, refused)
+            return refused
+        return None
 
     async def leave(self) -> None:
         """Hand over the partitions it leads and get fenced: the metadata then says that this broker has shut down.

@@ -82,6 +82,8 @@ class Cluster:
         self._loop = asyncio.get_running_loop()
         self._lost: set[int] = set()
         """Nodes (or `CONTROLLER`) that did not answer: before the next attempt, look who and where they are."""
+        self._retried: KafkaError | None = None
+        """The error that the last attempt of any call was repeated for; None since an attempt succeeded."""
 
     @property
     def brokers(self) -> Mapping[int, Node]:
@@ -105,12 +107,18 @@ class Cluster:
         while True:
             try:
                 async with asyncio.timeout_at(deadline_s):
-                    return await attempt()
+                    found = await attempt()
+                self._retried = None
+                return found
             except KafkaError as error:  # first: a request that timed out is also a TimeoutError, and is asked again
-                if not is_worth_retrying(error) or not await self.wait(backoff, deadline_s):
+                if not is_worth_retrying(error):
+                    raise
+                self._retried = error
+                if not await self.wait(backoff, deadline_s):
                     raise
             except TimeoutError:
-                text = f"no answer within {self.settings.default_api_timeout_ms} ms (default.api.timeout.ms)"
+                why = "" if self._retried is None else f": {self._retried}"
+                text = f"no answer within {self.settings.default_api_timeout_ms} ms (default.api.timeout.ms){why}"
                 raise exception_of(ErrorCode.REQUEST_TIMED_OUT, text) from None
 
     async def wait(self, backoff: Backoff, deadline_s: float) -> bool:
@@ -199,7 +207,9 @@ class Cluster:
         await self.metadata([])
         if self.pool.node(node_id) is None:
             there = ", ".join(map(str, sorted(self.brokers))) or "none"
-            raise BrokerNotAvailableError(f"broker {node_id} is not in the cluster, which has {there}")
+            raise BrokerNotAvailableError(
+                f"broker {node_id} is not in the cluster, or is down: the brokers that are up are {there}"
+            )
 
     async def ask_controller(
         self, message: Message, code_of: Callable[[Any], int] = lambda response: 0, adapt: Adapt | None = None

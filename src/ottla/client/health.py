@@ -6,6 +6,7 @@ replica of it is in sync.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -16,6 +17,8 @@ from ottla.client.admin.topic_descriptions import PartitionDescription, TopicDes
 from ottla.client.cluster import Cluster
 from ottla.errors import UnsupportedVersionError
 
+QUORUM_ANSWER_S = 10.0
+"""How long to wait for the leader of the quorum. An election takes a few seconds; without a majority there is no answer."""
 VOTER_SILENT_MS = 5_000
 """A voter that has not fetched for this long does not follow. Voters fetch at least every half second."""
 
@@ -43,7 +46,7 @@ class ClusterState(NamedTuple):
     described: ClusterDescription
     """With fenced brokers, from brokers since 4.0."""
     quorum: QuorumInfo | None
-    """None from brokers before 3.3."""
+    """None from brokers before 3.3. Its leader is -1 if none has answered."""
     topics: dict[str, TopicDescription]
     """Internal topics too."""
 
@@ -54,11 +57,20 @@ async def cluster_state(cluster: Cluster) -> ClusterState:
         described = await describe_cluster(cluster, include_fenced_brokers=True)
     except UnsupportedVersionError:
         described = await describe_cluster(cluster)
+    topics = described_topics(await cluster.topics())
+    # Last: a broker that finds no controller holds the request back, and with it all that follow on the connection.
+    return ClusterState(described, await _quorum(cluster), topics)
+
+
+async def _quorum(cluster: Cluster) -> QuorumInfo | None:
+    """The metadata quorum. That it has lost its majority is a finding, not a reason to say nothing for a minute."""
     try:
-        quorum = await describe_metadata_quorum(cluster)
+        async with asyncio.timeout(QUORUM_ANSWER_S):
+            return await describe_metadata_quorum(cluster)
     except UnsupportedVersionError:
-        quorum = None
-    return ClusterState(described, quorum, described_topics(await cluster.topics()))
+        return None
+    except TimeoutError:
+        return QuorumInfo(-1, -1, -1, (), (), {})
 
 
 def problems_of(state: ClusterState) -> list[Problem]:
@@ -82,7 +94,8 @@ def broker_problems(described: ClusterDescription) -> list[Problem]:
 def quorum_problems(quorum: QuorumInfo) -> list[Problem]:
     """A quorum without a leader, and voters that do not follow it."""
     if quorum.leader_id < 0:
-        return [Problem(ProblemKind.NO_CONTROLLER, "the metadata quorum has no leader: no change can be made")]
+        text = "the metadata quorum has no leader: no change can be made until a majority of its voters is up"
+        return [Problem(ProblemKind.NO_CONTROLLER, text)]
     newest = max((each.last_fetch or 0 for each in quorum.voters), default=0)
     found = []
     for voter in quorum.voters:

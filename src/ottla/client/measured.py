@@ -1,8 +1,8 @@
-"""`MeasuredFace`: how every face of a client shows its metrics. All of it works from any thread."""
+"""`MeasuredFace`: what all faces of clients have: their metrics, which work from any thread, and no pickling or copying."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from ottla.client.metrics import ClientMetrics
@@ -29,3 +29,10 @@ class MeasuredFace:
         from ottla.client.prometheus import PrometheusCollector
 
         return PrometheusCollector(self._measured.registry, self._measured.now_ms)
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse `pickle` and `copy`: Spark and multiprocessing would meet a lock or a socket deep inside."""
+        name = type(self).__name__
+        raise TypeError(
+            f"{name} objects cannot be pickled or copied: connections belong to one process. Make one where it is used"
+        )

@@ -365,7 +365,7 @@ class Metadata:
         if name is None:
             return
         if topic.error_code:
-            self._errors[name] = exception_of(topic.error_code, f"topic {name}: {error_meaning(topic.error_code)}")
+            self._errors[name] = exception_of(topic.error_code, _refusal(name, topic.error_code))
             self._refused.add(name)
             if topic.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
                 self._forget(name)
@@ -411,3 +411,10 @@ def _newer(old: TopicInfo | None, new: MetadataResponsePartition) -> PartitionIn
         tuple(new.isr_nodes),
         tuple(new.offline_replicas),
     )
+
+
+def _refusal(topic: str, code: int) -> str:
+    """Why a broker gives no metadata of a topic. Ends without a period: texts go on after it."""
+    if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return f"topic {topic} does not exist: create it, or check its name"
+    return f"topic {topic}: {error_meaning(code).rstrip('.')}"

@@ -163,6 +163,30 @@ def test_heartbeats_go_on_after_an_unexpected_failure(caplog: pytest.LogCaptureF
     assert "ZeroDivisionError: a bug" in caplog.text
 
 
+def test_outage_of_the_controllers_is_logged_when_it_begins_and_ends(caplog: pytest.LogCaptureFixture) -> None:
+    class Controller(FakeController):
+        async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+            self.requests.append(request)
+            if 3 <= self.asked < 10:
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller has answered")
+            return SimpleNamespace(broker_epoch=7, is_fenced=False, should_shut_down=True)
+
+    async def scenario() -> None:
+        controller = Controller()
+        loader: Any = Applied()
+        membership = Membership(controller, loader, "cluster", 1, heartbeat_interval_ms=5)
+        await membership.join([], [DIRECTORY], [], rack=None, incarnation_id=DIRECTORY, last_epoch=-1)
+        async with asyncio.timeout(30):
+            while controller.asked < 12:
+                await asyncio.sleep(0.001)
+        await membership.leave()
+
+    with caplog.at_level("INFO"):
+        asyncio.run(scenario())
+    assert caplog.text.count("could not report that it is alive") == 1
+    assert caplog.text.count("answers heartbeats again") == 1
+
+
 def test_shutdown_waits_until_the_controller_permits_it() -> None:
     class Controller(FakeController):
         async def call(self, request: Message, timeout_ms: int | None = None) -> Any:

@@ -1,10 +1,20 @@
 """What is wrong with a cluster."""
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.unit.client.test_cluster import ask_cluster
+
+from ottla.client import health
 from ottla.client.admin.cluster_state import ClusterDescription, NodeDescription
 from ottla.client.admin.quorum import QuorumInfo, QuorumReplica, VoterEndpoint
 from ottla.client.admin.topic_descriptions import PartitionDescription, TopicDescription
 from ottla.client.health import ClusterState, ProblemKind, partition_problems, problems_of, quorum_problems
 from ottla.ids import ZERO_UUID
+from ottla.wire.base import Message
+from ottla.wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
+from ottla.wire.messages.describe_quorum import DescribeQuorumRequest
 
 
 def voter(node: int, last_fetch: int | None) -> QuorumReplica:
@@ -45,3 +55,16 @@ def test_the_worst_comes_first() -> None:
     topic = TopicDescription("orders", ZERO_UUID, False, (partition(1, 1, (1, 2), (1,)), partition(0, None, (2,), ())))
     kinds = [each.kind for each in problems_of(ClusterState(described, None, {"orders": topic}))]
     assert kinds == [ProblemKind.OFFLINE_PARTITION, ProblemKind.FENCED_BROKER, ProblemKind.UNDER_REPLICATED]
+
+
+def test_quorum_that_does_not_answer_is_a_problem_of_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a majority the broker holds the request back: the rest of the state must come all the same."""
+    monkeypatch.setattr(health, "QUORUM_ANSWER_S", 0.05)
+    brokers = [DescribeClusterBroker(broker_id=1, host="one", port=9092)]
+    handlers: dict[type[Message], Callable[[Any, int], object]] = {
+        DescribeClusterRequest: lambda *_: DescribeClusterResponse(cluster_id="id", controller_id=1, brokers=brokers),
+        DescribeQuorumRequest: lambda *_: None,
+    }
+    state = ask_cluster(health.cluster_state, handlers)
+    assert (state.described.cluster_id, list(state.described.nodes)) == ("id", [1])
+    assert ProblemKind.NO_CONTROLLER in [each.kind for each in problems_of(state)]

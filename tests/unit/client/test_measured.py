@@ -1,6 +1,8 @@
 """The metrics of the faces: a collector for Prometheus, and the client's instance id, the same in all of them."""
 
 import asyncio
+import copy
+import pickle
 from random import Random
 from typing import Any
 
@@ -113,3 +115,14 @@ def test_every_asyncio_face_has_a_collector_for_prometheus() -> None:
 
     for names, kind in zip(asyncio.run(body()), ("producer", "consumer", "admin_client"), strict=True):
         assert f"kafka_{kind}_{kind}_metrics_connection_count" in names
+
+
+@pytest.mark.parametrize("face", [Producer, Consumer, Admin, aio.Producer, aio.Consumer, aio.Admin])
+def test_clients_refuse_to_be_pickled_and_copied(face: Any) -> None:
+    client = face("localhost:9")
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match=f"{face.__name__} objects cannot be pickled or copied"):
+            attempt(client)
+    closed = client.close()
+    if closed is not None:
+        asyncio.run(closed)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 BACKOFF_MS: Final = 50
 WATCH_S: Final = 0.1
 """How often a request that waits for its answer looks whether another controller is elected."""
+_UNKNOWN_EFFECT: Final = "It may still take effect: look before asking again"
 TIMEOUT_MS: Final = 60_000
 """How long a request without a timeout of its own is tried."""
 FORWARD_TIMEOUT_MS: Final = 25_000
@@ -75,13 +76,16 @@ class RemoteDoor:
         limit_ms = TIMEOUT_MS if timeout_ms is None else timeout_ms
         deadline_s = loop.time() + limit_ms / 1000
         reason: object = "no controller is known"
+        effect = "Nothing was changed: see that a majority of the controllers is up"
         while (left_ms := int((deadline_s - loop.time()) * 1000)) > 0:
             try:
                 if self._own is not None and self._own.is_active:
+                    effect = _UNKNOWN_EFFECT
                     async with asyncio.timeout(left_ms / 1000):
                         return await answer_of(self._own, request, version)
                 address = self._leader()
                 if address is not None and not (self._own is not None and address.node_id == self._own.node_id):
+                    effect = _UNKNOWN_EFFECT
                     response = await self._answer_of(address, outgoing(), left_ms)
                     if getattr(response, "error_code", ErrorCode.NONE) != ErrorCode.NOT_CONTROLLER:
                         return response
@@ -99,8 +103,7 @@ class RemoteDoor:
             await asyncio.sleep(BACKOFF_MS / 1000)
         raise KafkaError(
             ErrorCode.REQUEST_TIMED_OUT,
-            f"no controller has answered {APIS[request.KEY].name} within {limit_ms} ms ({reason}). It may still take effect: "
-            "look before asking again",
+            f"no controller has answered {APIS[request.KEY].name} within {limit_ms} ms ({reason}). {effect}",
         )
 
     async def _answer_of(self, address: Address, request: Message, timeout_ms: int) -> Any:

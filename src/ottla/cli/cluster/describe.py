@@ -53,7 +53,8 @@ def describe(settings: ClientSettings, check: bool, as_json: bool, plain: bool) 
 
 
 async def _ask(cluster: Cluster) -> tuple[ClusterState, FeatureMetadata]:
-    return await cluster_state(cluster), await describe_features(cluster)
+    features = await describe_features(cluster)  # before the state, which may wait for a quorum that does not answer
+    return await cluster_state(cluster), features
 
 
 def _controller(state: ClusterState) -> str:

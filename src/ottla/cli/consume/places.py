@@ -1,4 +1,4 @@
-"""Finds the partitions that `ottla consume` reads, and the offsets where it starts and ends in each."""
+"""Finds the partitions that `ottla consume` reads, and the offsets where it starts and ends in each, where it needs them."""
 
 from __future__ import annotations
 

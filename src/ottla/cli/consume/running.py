@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ottla.cli.common.client_logs import client_logs_shown
-from ottla.cli.common.offsets import EARLIEST
+from ottla.cli.common.offsets import EARLIEST, LATEST
 from ottla.cli.common.output import warn
 from ottla.cli.consume.formatters import CannotShow, Formatter
 from ottla.cli.consume.options import ConsumeOptions
@@ -48,7 +48,9 @@ async def consume(
     """Show records until `max_messages` were shown, none has arrived for `timeout_ms`, or the end is reached."""
     partitions = await find_partitions(cluster, options)
     is_in_group = options.group is not None
-    starts = {} if is_in_group else await find_starts(cluster, options, partitions)
+    # Else the consumer finds the offsets: a partition whose leader is down must not hold up the others, nor --timeout-ms.
+    needs_offsets = not is_in_group and (options.until_end or options.offset is not None)
+    starts = await find_starts(cluster, options, partitions) if needs_offsets else {}
     ends = await find_ends(cluster, options, starts) if options.until_end and not is_in_group else {}
     if options.max_messages == 0 or (options.until_end and not is_in_group and not ends):
         return
@@ -61,8 +63,11 @@ async def consume(
                 with client_logs_shown():
                     await loop.run()
             else:
-                _assign(consumer, starts)
-                watch = Watch(cluster, options, consumer, set(starts))
+                if needs_offsets:
+                    _assign(consumer, starts)
+                else:
+                    _assign_at(consumer, partitions, options.start)
+                watch = Watch(cluster, options, consumer, set(partitions))
                 with client_logs_shown(watch.look_now):
                     await watch.beside(loop.run())
         except asyncio.CancelledError:  # Ctrl-C: everything that was handed out has been shown
@@ -74,6 +79,17 @@ def _assign(consumer: Consumer[Any, Any], starts: Offsets) -> None:
     consumer.assign([*consumer.assignment(), *starts])
     for partition, offset in starts.items():
         consumer.seek(partition, offset)
+
+
+def _assign_at(consumer: Consumer[Any, Any], partitions: Sequence[TopicPartition], start: int) -> None:
+    """Assign partitions, to be read from a place or timestamp on."""
+    consumer.assign(partitions)
+    if start == EARLIEST:
+        consumer.seek_to_beginning()
+    elif start == LATEST:
+        consumer.seek_to_end()
+    else:
+        consumer.seek_to_time(start)
 
 
 class _Printer:

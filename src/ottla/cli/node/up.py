@@ -47,7 +47,8 @@ DEFAULT_ADDRESSES = ("127.0.0.1:9092", "localhost:9092")
     default=1,
     show_default=True,
     type=click.IntRange(1, 9),
-    help="How many nodes, on ports from --port on. Each is a process with broker and controller. Topics get up to 3 replicas.",
+    help="How many nodes, on ports from --port on. Each is a process with broker and controller, which listens 10000 ports "
+    "above. Topics get up to 3 replicas.",
 )
 @click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting of server.properties. Repeatable.")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics here.")

@@ -18,6 +18,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.link_options import check_security
 from ottla.client.metrics import ClientMetrics
 from ottla.client.opening import open_cluster
+from ottla.client.own_loop import check_loop
 from ottla.client.runner import Runner
 from ottla.client.world import ClientWorld
 from ottla.config.client.settings import AdminSettings
@@ -69,6 +70,8 @@ class AdminCore:
         if self._cluster is None:
             self.loop = asyncio.get_running_loop()
             self._cluster = open_cluster(self.world, self.settings, "ottla-admin", self.metrics)
+        else:
+            check_loop(self.loop, "Admin")
         return self._cluster
 
     def _start_telemetry(self) -> None:
@@ -89,6 +92,7 @@ class AdminCore:
 
     async def close(self) -> None:
         """End all connections. Calls that are under way fail."""
+        check_loop(self.loop, "Admin")
         self._is_closed = True
         if self._runner is not None:
             await self.metrics.close(self._runner)

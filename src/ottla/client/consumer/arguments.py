@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from ottla.client.consumer.offset_calls import CommitCallback
 from ottla.client_core.group.membership import LeaveOption, ServerRegex, Subscription
 from ottla.client_core.offsets import OffsetAndMetadata
 from ottla.ids import TopicPartition, topic_name_fault
@@ -45,6 +46,8 @@ def subscription_of(given: Any) -> Subscription:
         if given.startswith("^"):  # librdkafka's way to write a pattern
             return re.compile(given)
         given = [given]
+    if not isinstance(given, Iterable):
+        raise TypeError(f"subscribe() takes topic names or a compiled pattern, not {given!r}")
     names = list(dict.fromkeys(given))
     for name in names:
         if not isinstance(name, str):
@@ -73,7 +76,7 @@ def offsets_of(given: Any) -> dict[TopicPartition, OffsetAndMetadata] | None:
     if isinstance(given, Mapping):
         return {partition_of(each): _offset_of(value) for each, value in given.items()}
     found: dict[TopicPartition, OffsetAndMetadata] = {}
-    for record in given:
+    for record in given if isinstance(given, Iterable) else [given]:
         if not isinstance(record, ConsumerRecord):
             raise TypeError(f"commit() takes records or {{TopicPartition: offset}}, not {record!r}")
         each = TopicPartition(record.topic, record.partition)
@@ -98,6 +101,8 @@ def timestamp_of(value: TimeLike) -> int:
     if isinstance(value, datetime):
         aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         return int(aware.timestamp() * 1000)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"a time is a datetime or a number of milliseconds since 1970, not {value!r}")
     if value < 0:
         raise ValueError(f"a time is in milliseconds since 1970, not {value}")
     return int(value)
@@ -106,8 +111,9 @@ def timestamp_of(value: TimeLike) -> int:
 def seek_target(partition: Any, offset: Any) -> tuple[TopicPartition, int, int | None]:
     """Partition, offset and leader epoch of a seek, which may be given a record or an OffsetAndMetadata."""
     if isinstance(partition, ConsumerRecord):
-        each = TopicPartition(partition.topic, partition.partition)
-        return each, partition.offset if offset is None else offset, None
+        if offset is None:
+            offset = partition.offset
+        partition = TopicPartition(partition.topic, partition.partition)
     epoch = None
     if isinstance(offset, OffsetAndMetadata):
         offset, epoch = offset.offset, offset.leader_epoch
@@ -116,3 +122,10 @@ def seek_target(partition: Any, offset: Any) -> tuple[TopicPartition, int, int |
     if offset < 0:
         raise ValueError(f"seek() to offset {offset}: offsets start at 0; use seek_to_beginning() or seek_to_end()")
     return partition_of(partition), offset, epoch
+
+
+def callback_of(given: CommitCallback | None) -> CommitCallback | None:
+    """The callback of a commit, which is called much later: what cannot be called is refused now."""
+    if given is not None and not callable(given):
+        raise TypeError(f"callback is called with offsets and error, and must be a callable, not {given!r}")
+    return given

@@ -27,7 +27,9 @@ from ottla.client.dropped import consumer_dropped, on_loop
 from ottla.client.link_options import check_security
 from ottla.client.measured import MeasuredFace
 from ottla.client.metrics import ClientMetrics
+from ottla.client.own_loop import check_loop
 from ottla.client.real_world import real_client_world
+from ottla.client.type_parameters import K, V
 from ottla.client.world import ClientWorld
 from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp
 from ottla.client_core.consumer.reset import EARLIEST, LATEST, Reset
@@ -43,8 +45,6 @@ from ottla.records.spare_buffers import SpareBuffers
 if TYPE_CHECKING:
     import pyarrow
 
-K = TypeVar("K")
-V = TypeVar("V")
 T = TypeVar("T")
 
 CLOSE_TIMEOUT_S = 30.0
@@ -69,6 +69,8 @@ class Consumer(MeasuredFace, Generic[K, V]):
         check_security(self._options.settings, self._world.network)
         self._guard = TaskGuard()
         self._made: ConsumerCore | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that it belongs to: the one of the first call."""
         self._is_closed = False
         self._listener = RebalanceListener()
         self._is_in_listener = False
@@ -90,8 +92,10 @@ class Consumer(MeasuredFace, Generic[K, V]):
                 ) from None
             self._next_commit_s = self._world.clock.monotonic_s() + self._auto_commit_s
             lineage = self._world.threads.lineage()
-            loop = asyncio.get_running_loop()
+            self._loop = loop = asyncio.get_running_loop()
             self._finalizer = weakref.finalize(self, _abandoned, self._made, loop, lineage, lineage.generation)
+        else:
+            check_loop(self._loop, "consumer")
         return self._made
 
     async def _run(self, name: str, call: Awaitable[T]) -> T:
@@ -357,7 +361,7 @@ class Consumer(MeasuredFace, Generic[K, V]):
 
         `offsets` is {TopicPartition: offset or OffsetAndMetadata}, or records that have been dealt with.
         """
-        self._core.offsets.commit_async(arguments.offsets_of(offsets), callback)
+        self._core.offsets.commit_async(arguments.offsets_of(offsets), arguments.callback_of(callback))
 
     async def committed(self, *partitions: Any, timeout: float | None = None) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed for these partitions; None where nothing is."""
@@ -398,7 +402,8 @@ class Consumer(MeasuredFace, Generic[K, V]):
 
     @property
     def _measured(self) -> ClientMetrics:
-        return self._core.parts.metrics
+        core = self._made  # from any thread: only a consumer that is not started yet needs the loop
+        return (self._core if core is None else core).parts.metrics
 
     # The end
 
@@ -415,6 +420,7 @@ class Consumer(MeasuredFace, Generic[K, V]):
         if self._made is None:
             self._is_closed = True
             return
+        check_loop(self._loop, "consumer")
         await self._run("close", self._finish(self._made, timeout, leave, is_step_done))
 
     async def _finish(self, core: ConsumerCore, timeout: float, leave: bool | None, is_step_done: bool) -> None:

@@ -12,6 +12,9 @@ from ottla.errors import ConcurrentUseError, IllegalStateError
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 
+_PUBLIC_NAMES = {"_refill": "next", "_next_taken": "read_ranges", "_on_loop": "read_ranges"}
+"""What a caller has called, where a step inside of it is guarded."""
+
 
 class ThreadGuard:
     """Lets one thread in at a time; the same thread may come in again, as a rebalance listener does."""
@@ -49,11 +52,13 @@ class ThreadGuard:
 def guarded(call: Call) -> Call:
     """A call that only one thread may make at a time, on a consumer that is open."""
 
+    name = _PUBLIC_NAMES.get(call.__name__, call.__name__)
+
     @functools.wraps(call)
     def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self._guard.enter(call.__name__)
+        self._guard.enter(name)
         try:
-            check_open(self, call.__name__)
+            check_open(self, name)
             return call(self, *args, **kwargs)
         finally:
             self._guard.leave()
@@ -64,11 +69,13 @@ def guarded(call: Call) -> Call:
 def reading(call: Call) -> Call:
     """A guarded call that hands out records. If it raises, also by Ctrl-C at the very end, what it has taken goes back."""
 
+    name = _PUBLIC_NAMES.get(call.__name__, call.__name__)
+
     @functools.wraps(call)
     def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self._guard.enter(call.__name__)
+        self._guard.enter(name)
         try:
-            check_open(self, call.__name__)
+            check_open(self, name)
             found = call(self, *args, **kwargs)
         except BaseException:
             try:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    K_co = TypeVar("K_co", covariant=True)
-    V_co = TypeVar("V_co", covariant=True)
+    from ottla.client.type_parameters import K_co, V_co
 
     class ConsumerRecord(Generic[K_co, V_co]):
         """One record that a consumer got: where it lies, when it was written, its key, value and headers."""

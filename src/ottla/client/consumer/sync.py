@@ -28,6 +28,7 @@ from ottla.client.link_options import check_security
 from ottla.client.measured import MeasuredFace
 from ottla.client.metrics import ClientMetrics
 from ottla.client.real_world import real_client_world
+from ottla.client.type_parameters import K, V
 from ottla.client.world import ClientWorld
 from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp
 from ottla.client_core.consumer.reset import EARLIEST, LATEST, Reset
@@ -42,8 +43,6 @@ from ottla.records.columns import Columns
 if TYPE_CHECKING:
     import pyarrow
 
-K = TypeVar("K")
-V = TypeVar("V")
 T = TypeVar("T")
 
 CLOSE_TIMEOUT_S = 30.0
@@ -377,8 +376,8 @@ class Consumer(MeasuredFace, Generic[K, V]):
 
         `offsets` is {TopicPartition: offset or OffsetAndMetadata}, or records that have been dealt with.
         """
-        chosen = arguments.offsets_of(offsets)
-        self._do(lambda: self._core.offsets.commit_async(chosen, callback))
+        chosen, checked = arguments.offsets_of(offsets), arguments.callback_of(callback)
+        self._do(lambda: self._core.offsets.commit_async(chosen, checked))
 
     @guarded
     def committed(self, *partitions: Any, timeout: float | None = None) -> dict[TopicPartition, OffsetAndMetadata | None]:

@@ -9,22 +9,34 @@ from __future__ import annotations
 import asyncio
 import logging
 import weakref
+from asyncio import get_running_loop
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 from ottla.client.dropped import on_loop, producer_dropped
 from ottla.client.link_options import check_security
 from ottla.client.measured import MeasuredFace
 from ottla.client.metrics import ClientMetrics
+from ottla.client.own_loop import check_loop
 from ottla.client.patience import Patience
 from ottla.client.producer.core import ProducerCore
 from ottla.client.producer.deliveries import Deliveries
-from ottla.client.producer.intake import Headers, Intake, Record, check_topic_name, checked_partition, checked_timestamp, pack
+from ottla.client.producer.intake import (
+    Headers,
+    Intake,
+    Record,
+    check_callback,
+    check_topic_name,
+    checked_partition,
+    checked_timestamp,
+    pack,
+)
 from ottla.client.producer.many import ArrowData, append_all, sources
 from ottla.client.producer.waiting import wait_for_batch
 from ottla.client.real_world import real_client_world
+from ottla.client.type_parameters import K, V
 from ottla.client.world import ClientWorld
 from ottla.client_core.metadata import PartitionInfo
 from ottla.client_core.producer.accumulator import ANY_PARTITION, MemoryTicket
@@ -44,8 +56,6 @@ if TYPE_CHECKING:  # what transactions need is loaded with the first one
 
 logger = logging.getLogger("ottla.client.producer")
 
-K = TypeVar("K")
-V = TypeVar("V")
 OnDelivery = Callable[[RecordMetadata | None, KafkaError | None], Any]
 OnBatch = Callable[[ProducerBatch], Any]
 PAUSE_RECORDS = 1_000
@@ -88,6 +98,8 @@ class Producer(MeasuredFace, Generic[K, V]):
         self._process_id = self._world.threads.process_id()
         self._clock_ms = self._world.clock.now_ms
         self._core_made: ProducerCore | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that it belongs to: the one of the first call."""
         self._intake_made: Intake | None = None
         self._is_closed = False
 
@@ -104,8 +116,10 @@ class Producer(MeasuredFace, Generic[K, V]):
             self._core_made = core = ProducerCore(self._settings, self._world, TaskWaiting())
             self._intake_made = Intake(core)
             lineage = self._world.threads.lineage()
-            loop = asyncio.get_running_loop()
+            self._loop = loop = asyncio.get_running_loop()
             self._finalizer = weakref.finalize(self, _abandoned, core, loop, lineage, lineage.generation)
+        else:
+            check_loop(self._loop, "producer")
         return self._core_made
 
     # Sending
@@ -127,8 +141,10 @@ class Producer(MeasuredFace, Generic[K, V]):
         since 1970, now by default. `on_delivery(metadata, error)` is called on the loop.
         """
         core = self._core_made
-        if core is None or self._is_closed:
+        if core is None or self._is_closed or get_running_loop() is not self._loop:
             core = self._start()
+        if on_delivery is not None:
+            check_callback("on_delivery", on_delivery)
         intake = self._intake_made
         assert intake is not None
         if core.transactions is not None:
@@ -271,12 +287,14 @@ class Producer(MeasuredFace, Generic[K, V]):
 
     @property
     def _measured(self) -> ClientMetrics:
-        return self._start().metrics
+        core = self._core_made  # from any thread: only a producer that is not started yet needs the loop
+        return (self._start() if core is None else core).metrics
 
     async def close(self, timeout: float | None = None) -> None:
         """Send what is left, for up to `timeout` seconds (None: as long as it takes), then end. More calls do nothing."""
         if self._is_closed:
             return
+        check_loop(self._loop, "producer")
         self._is_closed = True
         if self._core_made is not None:
             self._finalizer.detach()

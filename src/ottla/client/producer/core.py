@@ -238,11 +238,8 @@ class ProducerCore:
             async with asyncio.timeout(max(0.0, deadline_s - self.world.clock.monotonic_s())):
                 await future
         except builtins.TimeoutError:
-            why = "no broker has answered" if error is None else str(error)
-            raise TimeoutError(
-                f"waited {self.settings.max_block_ms} ms (max.block.ms) for {what}: {why}. Check that the topic exists and "
-                "that bootstrap.servers can be reached"
-            ) from error
+            why = "no broker has answered. Check that bootstrap.servers can be reached" if error is None else str(error)
+            raise TimeoutError(f"waited {self.settings.max_block_ms} ms (max.block.ms) for {what}: {why}") from error
 
     async def partitions_for(self, topic: str) -> list[PartitionInfo]:
         """The partitions of a topic, as the newest metadata has them."""

@@ -6,7 +6,7 @@ under the accumulator's lock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ottla.client.producer.headers import PackedHeaders
@@ -21,7 +21,7 @@ from ottla.records.kernels import NO_HEADERS, pack_headers, record_size_max
 if TYPE_CHECKING:
     from ottla.client.producer.core import ProducerCore
 
-Headers = Iterable[tuple[str, bytes | None]]
+Headers = Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None]
 Record = tuple[int, bytes | None, bytes | None, bytes]
 """(timestamp, key, value, packed headers)."""
 
@@ -160,9 +160,15 @@ def pack(headers: Headers) -> bytes:
         if headers.packed is None:
             headers.packed = pack_headers(tuple(headers))
         return headers.packed
-    if isinstance(headers, dict):
+    if isinstance(headers, Mapping):
         headers = headers.items()
     return pack_headers(headers) if headers else NO_HEADERS
+
+
+def check_callback(name: str, given: object) -> None:
+    """Raise if an argument that is called much later cannot be called."""
+    if not callable(given):
+        raise TypeError(f"{name} is called with metadata and error, and must be a callable, not {given!r}")
 
 
 def checked_timestamp(timestamp: Any) -> int:

@@ -162,6 +162,8 @@ def sources(topic: str, intake: Intake, values: Any, keys: Any, headers: Any = N
     """The records that `send_many` was given, a part at a time; what is wrong with all of them is raised first."""
     if isinstance(headers, str | bytes | dict):
         raise TypeError(f"headers is one {type(headers).__name__}: {_ONE_ENTRY_EACH}")
+    if not isinstance(values, Iterable) and not is_arrow(values):
+        raise TypeError(f"send_many takes an iterable of values or Arrow data, not {values!r}: give a list, or use send")
     if is_arrow(values) or is_arrow(keys):
         from ottla.client.producer.arrow import arrow_sources  # late: it imports pyarrow
 

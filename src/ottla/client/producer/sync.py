@@ -14,13 +14,23 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 from ottla.client.dropped import producer_dropped
 from ottla.client.measured import MeasuredFace
 from ottla.client.producer.deliveries import Deliveries
-from ottla.client.producer.intake import Headers, Intake, Record, check_topic_name, checked_partition, checked_timestamp, pack
+from ottla.client.producer.intake import (
+    Headers,
+    Intake,
+    Record,
+    check_callback,
+    check_topic_name,
+    checked_partition,
+    checked_timestamp,
+    pack,
+)
 from ottla.client.producer.many import ArrowData, append_all, sources
+from ottla.client.type_parameters import K, V
 from ottla.client_core.metadata import PartitionInfo
 from ottla.client_core.producer.accumulator import ANY_PARTITION, MemoryTicket
 from ottla.client_core.producer.batch import ProducerBatch
@@ -43,8 +53,6 @@ if TYPE_CHECKING:  # what runs on the event loop is loaded with the first produc
 
 logger = logging.getLogger("ottla.client.producer")
 
-K = TypeVar("K")
-V = TypeVar("V")
 OnDelivery = Callable[[RecordMetadata | None, KafkaError | None], Any]
 """Called on the producer's thread with the record's metadata or its error; it must not block."""
 OnBatch = Callable[[ProducerBatch], Any]
@@ -145,6 +153,8 @@ class Producer(MeasuredFace, Generic[K, V]):
         Raises at once what is wrong with the record: its topic's name, its types, its size. `timestamp` is in milliseconds
         since 1970, now by default. `on_delivery(metadata, error)` is called on the producer's thread.
         """
+        if on_delivery is not None:
+            check_callback("on_delivery", on_delivery)
         batches = self._plain_topics.get(topic)
         if batches is not None and partition is None and timestamp is None and not headers:
             if self._lineage.generation != self._generation:

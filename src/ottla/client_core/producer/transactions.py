@@ -251,7 +251,7 @@ class TransactionManager:
             raise IllegalStateError(text) from self.error
         hint = {
             State.UNINITIALIZED: "call init_transactions first",
-            State.READY: "call begin_transaction first",
+            State.READY: "it needs to be called once only" if call == "init_transactions" else "call begin_transaction first",
             State.IN_TRANSACTION: "commit or abort it first",
             State.PREPARED: "complete, commit or abort it first",
         }.get(self.state, "wait for that call to end, or repeat it")

@@ -71,6 +71,16 @@ def test_timeout_ends_the_retries(answer: object) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(("leader", "said"), [(None, "Nothing was changed"), (THERE, "It may still take effect")])
+def test_timeout_says_whether_the_request_can_have_had_an_effect(leader: Address | None, said: str) -> None:
+    async def run() -> None:
+        node = FakeNode({AllocateProducerIdsRequest: one_by_one(None)})
+        with pytest.raises(KafkaError, match=said):
+            await door_to(node, lambda: leader).call(REQUEST, 200)
+
+    asyncio.run(run())
+
+
 def test_request_to_a_silent_controller_is_sent_again_when_another_is_elected() -> None:
     async def run() -> None:
         node = FakeNode({AllocateProducerIdsRequest: one_by_one(None, BLOCK)})

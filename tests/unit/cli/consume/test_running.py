@@ -1,5 +1,7 @@
 """`ottla consume` against brokers that lose leadership, fail, and evict sessions."""
 
+import time
+
 import pytest
 from tests.support.nodes.fake_node import HANG_UP, FakeNode, all_versions
 from tests.unit.cli.conftest import ORDERS_ID, RunOttla, describe, metadata_of
@@ -39,6 +41,8 @@ class Broker:
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="orders", partitions=found)])
 
     def fetch(self, request: FetchRequest, version: int) -> object:
+        if request.session_epoch == -1:  # the consumer closes its session
+            return FetchResponse()
         self.epochs.append(request.session_epoch)
         failure = self.failures.pop(0) if self.failures else None
         if failure is HANG_UP:
@@ -187,7 +191,7 @@ def test_damaged_batch_is_reported_with_its_offset(ottla: RunOttla, node: FakeNo
     def damaged(request: FetchRequest, version: int) -> object:
         answer = unpatched(request, version)
         assert isinstance(answer, FetchResponse)
-        for data in answer.responses[0].partitions:
+        for data in (each for topic in answer.responses for each in topic.partitions):
             data.records = bytes(data.records or b"")[:-1] + b"?"  # type: ignore[arg-type]
         return answer
 
@@ -227,6 +231,20 @@ def test_wrong_usage(ottla: RunOttla, arguments: tuple[str, ...], said: str) -> 
 def test_partition_ranges_are_parsed() -> None:
     assert parse_partitions(()) is None
     assert parse_partitions(("0", "2-4,7")) == {0, 2, 3, 4, 7}
+
+
+@pytest.mark.parametrize("start", [("--from-beginning",), ("--from-time", "0"), ("--offset", "earliest")])
+def test_partition_without_a_leader_holds_up_neither_the_others_nor_the_timeout(
+    ottla: RunOttla, broker: Broker, node: FakeNode, start: tuple[str, ...]
+) -> None:
+    topic = describe("orders")
+    topic.partitions[1].leader_id = -1
+    node.handlers[MetadataRequest] = metadata_of(topic)
+    began_s = time.monotonic()
+    said = ottla("consume", "orders", *start, "--timeout-ms", 500, *QUICK)
+    expected = [] if start[0] == "--from-time" else [f"0/{offset}" for offset in range(5, 15)]
+    assert (said.rc, said.lines) == (0, expected)
+    assert time.monotonic() - began_s < 30
 
 
 def test_missing_leader_is_awaited(ottla: RunOttla, broker: Broker, node: FakeNode) -> None:

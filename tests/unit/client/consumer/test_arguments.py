@@ -86,3 +86,36 @@ def test_leaving_is_a_choice() -> None:
         LeaveOption.LEAVE_GROUP,
         LeaveOption.REMAIN_IN_GROUP,
     ]
+
+
+@pytest.mark.parametrize("given", [None, 5])
+def test_subscription_to_what_is_no_collection_is_refused(given: Any) -> None:
+    with pytest.raises(TypeError, match="takes topic names or a compiled pattern, not"):
+        arguments.subscription_of(given)
+
+
+@pytest.mark.parametrize("given", ["yesterday", None, True])
+def test_what_is_no_time_is_refused(given: Any) -> None:
+    with pytest.raises(TypeError, match="a time is a datetime or a number of milliseconds"):
+        arguments.timestamp_of(given)
+
+
+@pytest.mark.parametrize(("offset", "error"), [("5", TypeError), (-1, ValueError)])
+def test_seek_with_a_record_checks_the_offset_beside_it(offset: Any, error: type[Exception]) -> None:
+    record: Any = ConsumerRecord("t", 1, 7, 0, None, None)
+    assert arguments.seek_target(record, None) == (B, 7, None)
+    with pytest.raises(error, match="seek"):
+        arguments.seek_target(record, offset)
+
+
+def test_commit_of_what_is_no_record_is_refused() -> None:
+    with pytest.raises(TypeError, match="commit"):
+        arguments.offsets_of(5)
+
+
+def test_callback_that_cannot_be_called_is_refused() -> None:
+    given: Any = 5
+    assert arguments.callback_of(None) is None
+    assert arguments.callback_of(print) is print
+    with pytest.raises(TypeError, match="must be a callable, not 5"):
+        arguments.callback_of(given)

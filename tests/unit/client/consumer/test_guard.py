@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.client.consumer.guard import TaskGuard, ThreadGuard
+from ottla.client.consumer.sync import Consumer
 from ottla.errors import ConcurrentUseError, IllegalStateError
 
 
@@ -50,3 +51,10 @@ async def test_the_same_task_may_enter_again_and_another_may_not() -> None:
         await asyncio.create_task(other())
     guard.leave()
     await asyncio.create_task(other())
+
+
+def test_closed_consumer_names_the_call_of_the_caller() -> None:
+    consumer: Consumer[bytes, bytes] = Consumer("localhost:9")
+    consumer.close()
+    with pytest.raises(IllegalStateError, match=r"^next\(\) on a consumer that is closed"):
+        next(iter(consumer))

@@ -110,6 +110,8 @@ def test_wrong_values_are_named(plain: Intake) -> None:
         list(many.sources("t", plain, iter([b"a", b"b"]), iter([b"k"])))
     with pytest.raises(TypeError, match="not one bytes"):
         list(many.sources("t", plain, b"ab", None))
+    with pytest.raises(TypeError, match="an iterable of values or Arrow data, not None"):
+        many.sources("t", plain, None, None)
     (source,) = many.sources("t", plain, ["text"], None)
     with pytest.raises(SerializationError, match="value_serializer"):
         source.record(0, -1, 0)

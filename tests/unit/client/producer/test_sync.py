@@ -117,6 +117,7 @@ def test_send_many_keeps_order_and_pairs_keys(broker: Broker) -> None:
         (("t", b"v"), {"partition": 9}, ValueError, "has no partition 9"),
         (("t", b"v"), {"partition": -1}, ValueError, "numbered from 0"),
         (("t", b"v"), {"partition": "0"}, TypeError, "a partition is an int"),
+        (("t", b"v"), {"on_delivery": 5}, TypeError, "on_delivery .* must be a callable, not 5"),
         (("t", b"v"), {"timestamp": -5}, ValueError, "must be from 0"),
         (("t", b"v"), {"timestamp": 1.5}, TypeError, "milliseconds"),
         (("t", b"v"), {"headers": [("a", "text")]}, TypeError, "header 0"),
@@ -201,7 +202,7 @@ def test_delivery_timeout_ends_the_wait_and_says_why(broker: Broker) -> None:
 def test_an_unknown_topic_blocks_for_max_block_ms_and_says_what_for(broker: Broker) -> None:
     broker.faults.fail("Metadata", "UNKNOWN_TOPIC_OR_PARTITION")
     with Producer(broker.bootstrap_servers, max_block_ms=300) as producer:  # noqa: SIM117
-        with pytest.raises(TimeoutError, match="metadata of topic missing"):
+        with pytest.raises(TimeoutError, match=r"metadata of topic missing: topic missing does not exist: .* check its name$"):
             producer.send("missing", b"v")
 
 
@@ -454,6 +455,8 @@ def test_transactions_commit_and_abort(broker: Broker) -> None:
         with pytest.raises(IllegalStateError, match="init_transactions first"):
             producer.send("t", b"early")
         producer.init_transactions()
+        with pytest.raises(IllegalStateError, match="the producer is ready; it needs to be called once only"):
+            producer.init_transactions()
         with producer.transaction():
             producer.send("t", b"kept", partition=0)
             producer.send_offsets_to_transaction({("t", 0): 5}, "group")

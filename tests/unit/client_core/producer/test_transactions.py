@@ -107,7 +107,7 @@ def test_a_call_whose_caller_did_not_wait_gives_its_outcome_when_it_is_repeated(
     world.run(initialized)
     assert world.manager.initialize() is initialized
     initialized.is_claimed = True
-    with pytest.raises(IllegalStateError, match="begin_transaction first"):
+    with pytest.raises(IllegalStateError, match="it needs to be called once only"):
         world.manager.initialize()
     world.manager.begin()
     world.send()
