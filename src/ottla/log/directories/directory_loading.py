@@ -99,7 +99,9 @@ def _lock(world: DirectoryWorld, path: str, directories: list[LogDirectory]) -> 
 def _read_meta(world: DirectoryWorld, path: str) -> MetaProperties:
     meta = read_meta_properties(world.disk, path)
     if meta is None:
-        raise WrongDirectory(f"log directory {path} has no meta.properties: format it first (ottla storage format), or correct log.dirs")
+        raise WrongDirectory(
+            f"log directory {path} has no meta.properties: format it first (ottla storage format), or correct log.dirs"
+        )
     return meta
 
 
