@@ -33,6 +33,11 @@ def test_defaults_of_a_cluster_leave_its_size_alone() -> None:
     assert not {"spark.sql.shuffle.partitions", "spark.driver.host"} & defaults("spark://h:1").keys()
 
 
+def test_arrow_batches_fit_into_a_buffer_of_four_mebibytes() -> None:
+    for master in ("local[*]", "spark://h:1"):
+        assert int(defaults(master)["spark.sql.execution.arrow.maxBytesPerBatch"]) <= 4 << 20
+
+
 def test_driver_has_the_address_that_the_cluster_sees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
     assert defaults("spark://h:1", "10.0.0.7")["spark.driver.host"] == "10.0.0.7"

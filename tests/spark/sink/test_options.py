@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import ottla
 from ottla.spark.errors import SparkOptionError
 from ottla.spark.sink.options import DECISIONS_TOPIC, TwoPhase, sink_options
 
@@ -39,9 +40,19 @@ def test_tasks_have_no_timeout_only_if_two_phase_commit_is_asked_for() -> None:
         "true": TwoPhase.TRUE,
         "false": TwoPhase.FALSE,
     }
-    assert all(found[each].task_client == found[each].client for each in ("auto", "false"))
+    assert all(found[each].task_client == {**found[each].client, "linger.ms": "200"} for each in ("auto", "false"))
     assert "transaction.timeout.ms" not in found["true"].task_client
     assert found["true"].task_client["transaction.two.phase.commit.enable"] == "true"
+
+
+def test_only_the_producers_of_tasks_linger_and_not_where_the_user_says_how_long() -> None:
+    found = sink_options(SERVERS, is_streaming=False)
+    assert (found.client.get("linger.ms"), found.task_client["linger.ms"]) == (None, "200")
+    assert sink_options({**SERVERS, "kafka.linger.ms": "5"}, is_streaming=False).task_client["linger.ms"] == "5"
+    short = sink_options({**SERVERS, "kafka.delivery.timeout.ms": "30005"}, is_streaming=False)
+    assert "linger.ms" not in short.task_client
+    with ottla.Producer(config=short.task_client):
+        pass  # 200 would be refused: a record must not expire before one request could fail
 
 
 @pytest.mark.parametrize(

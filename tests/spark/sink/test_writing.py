@@ -1,7 +1,9 @@
-"""Rows that cannot be written: the error names the row, the topic and the reason."""
+"""Writing the rows of a task: what it holds and waits for, and the error that names a row which cannot be written."""
 
 from __future__ import annotations
 
+import time
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,6 +40,38 @@ def test_every_row_is_stored_where_its_columns_say(shared_broker: Broker, out: s
         (each.partition, each.key, each.value, each.headers) for each in shared_broker.records(out) if each.value != b"c"
     )
     assert found == [(0, None, None, ()), (1, b"k", b"a", (("trace", b"1"),))]
+
+
+class Values(bytearray):
+    """The memory of a column. A plain bytearray has no weak references."""
+
+
+def test_rows_are_released_once_they_are_stored(out: str, producer: Producer[Any, Any]) -> None:
+    held: list[weakref.ref[Values]] = []
+    kept: list[int] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for _ in range(6):
+            producer.flush()  # what was sent before is stored now
+            values = Values(b"abc")
+            held.append(weakref.ref(values))
+            ends = pa.array([0, 3], pa.int32()).buffers()[1]
+            column = pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(values)])
+            del values
+            yield pa.record_batch({"value": column})
+            del column
+            kept.append(sum(each() is not None for each in held))
+
+    assert write_rows(producer, out, batches(), 0) == 6
+    assert max(kept) <= 2  # the batch that the loop has, and the one before it
+
+
+def test_a_task_of_small_batches_does_not_wait_until_they_have_lingered(shared_broker: Broker, out: str) -> None:
+    linger_s = 5.0
+    with Producer(shared_broker.bootstrap_servers, linger_ms=int(linger_s * 1000)) as producer:
+        began_s = time.monotonic()
+        assert write_rows(producer, out, iter([batch([b"a"])] * 100), 0) == 100
+        assert time.monotonic() - began_s < linger_s
 
 
 def test_a_row_larger_than_a_request_is_named(out: str, producer: Producer[Any, Any]) -> None:

@@ -39,7 +39,7 @@ class BatchWriter(DataSourceArrowWriter):
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
         if not self._options.is_exactly_once:
-            rows = write_rows(clients.producer(self._options.client), self._options.topic, iterator, task)
+            rows = write_rows(clients.producer(self._options.task_client), self._options.topic, iterator, task)
             return Written(rows)
         job = Job(self._id, self._id, ONLY_BATCH, task, is_once=True)
         return Held(write_in_transaction(self._options, job, iterator))

@@ -14,6 +14,8 @@ DECISIONS_TOPIC = "__ottla_sink_decisions"
 TRANSACTION_TIMEOUT_MS = 900_000
 """The most that brokers allow by default (transaction.max.timeout.ms). A batch, and the restart of a driver that dies between
 its decision and the commits, must fit into it."""
+TASK_LINGER_MS = 200
+"""A task's rows count when it has flushed them, so nobody waits for a batch that lingers until it is full."""
 REFUSED = {
     "key.serializer": "keys are written as they are: make them string or binary before",
     "value.serializer": "values are written as they are: make them string or binary before",
@@ -55,9 +57,13 @@ class SinkOptions:
     @property
     def task_client(self) -> dict[str, str]:
         """Settings for the producers of tasks, without their transactional ids."""
+        settings = dict(self.client)
+        if "delivery.timeout.ms" not in settings:  # which must not be less than linger.ms + request.timeout.ms
+            settings.setdefault("linger.ms", str(TASK_LINGER_MS))
         if self.two_phase is TwoPhase.TRUE:
-            return {**self.client_without_transactions, "transaction.two.phase.commit.enable": "true"}
-        return self.client
+            settings.pop("transaction.timeout.ms", None)
+            settings["transaction.two.phase.commit.enable"] = "true"
+        return settings
 
 
 def sink_options(given: Mapping[str, str], *, is_streaming: bool) -> SinkOptions:

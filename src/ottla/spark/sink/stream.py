@@ -39,7 +39,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
         if not self._options.is_exactly_once:
-            rows = write_rows(clients.producer(self._options.client), self._options.topic, iterator, task)
+            rows = write_rows(clients.producer(self._options.task_client), self._options.topic, iterator, task)
             return Written(rows)
         values = [None if context is None else context.getLocalProperty(name) for name in (QUERY_ID, RUN_ID, BATCH_ID)]
         query, run, batch = values

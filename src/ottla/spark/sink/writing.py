@@ -15,8 +15,8 @@ from ottla.spark.sink.steps import reached
 if TYPE_CHECKING:
     from ottla import Producer
 
-CHUNKS_IN_FLIGHT = 8
-"""How many calls of send_many may be unanswered. What they hold is bounded by buffer.memory too."""
+PARTS_IN_FLIGHT = 1000
+"""How many calls of send_many may be unanswered. buffer.memory bounds their rows, this the number of small ones."""
 KEY_SHOWN_BYTES = 40
 
 
@@ -46,7 +46,8 @@ def write_rows(producer: Producer[Any, Any], topic: str | None, batches: Iterato
                     _check(each, task)
                 raise _failed(part, len(sent.deliveries), error, task) from error
         rows += batch.num_rows
-        while len(waiting) > CHUNKS_IN_FLIGHT:
+        # Rows are kept for the error that names one. Dropped once stored, their memory serves the batches to come.
+        while waiting and (waiting[0].deliveries.done() or len(waiting) > PARTS_IN_FLIGHT):
             _check(waiting.popleft(), task)
     reached("task:sent")
     producer.flush()
