@@ -88,7 +88,7 @@ MUTATIONS = {
     unclean_replicas_stay_eligible: r"ends at|is committed there",
     truncation_is_skipped: r"is committed there|ends at|these still wait",  # or the follower never catches up again
     caught_up_time_is_not_refreshed: r"wants to drop .* although the high watermark",
-    reassigned_replicas_count_as_in_sync: r"ends at|is committed there",
+    reassigned_replicas_count_as_in_sync: r"in the ISR of .* ends at",
     stale_broker_epochs_join_the_isr: r"into an ISR with broker epoch|ends at|is committed there",
 }
 

@@ -2,8 +2,9 @@
 
 A record is committed when a leader's high watermark has passed it. From then on every replica in the ISR or the ELR of the
 committed metadata has it, with the same offset, epoch and CRC: the controller may elect any of them. A replica whose machine
-has lost unsynced writes is excused until the controller has registered it again, which takes it out of both. Acknowledged with
-acks=all, and read, is nothing but committed records. In compacted partitions only the ends of logs are compared.
+has lost unsynced writes is excused until the controller has registered it again, which takes it out of both. A replica whose
+node has not opened the partition yet is compared as soon as it has. Acknowledged with acks=all, and read, is nothing but
+committed records. In compacted partitions only the ends of logs are compared.
 """
 
 from __future__ import annotations
@@ -108,7 +109,8 @@ class CommittedRecords(ClusterChecker, Checker):
         if (replica, held.key) in self._unopened:
             self._unopened.discard((replica, held.key))
             if state is not None and replica in (*state.isr, *state.elr):
-                self._compare(held, f"n{replica}, which could lead {held.name} before it has opened it,", 0)
+                kind = "ISR" if replica in state.isr else "ELR"
+                self._compare(held, f"n{replica}, which was in the {kind} of {held.name} before it opened it,", 0)
 
     def _compare(self, held: HeldPartition, who: str, start: int) -> None:
         """Check that a log has all committed records from `start` on."""
