@@ -1,4 +1,7 @@
-"""Runs with lost, full and rotten disks, changed voters, and five nodes: the fault has happened, and every invariant holds."""
+"""Runs with lost, full and rotten disks, changed voters, replaced nodes, and five nodes.
+
+The fault has happened, and every invariant holds.
+"""
 
 import pytest
 
@@ -8,7 +11,9 @@ from ottla.sim.run import Outcome
 
 WIPED = {"static_voters": 16, "voters_in_the_log": 4}
 FULL = 40
-CHANGED_VOTERS = 14
+CHANGED_VOTERS = 8
+REPLACED = {"voter_is_added": (3, 3), "voter_joins_by_itself": (39, 3), "broker_beside_static_voters": (22, 5)}
+"""Seed and number of nodes."""
 ROTTEN = 105
 """A run in which the rotten node leads, and its disk is replaced."""
 FIVE_NODES = {"three_controllers": 4, "five_controllers": 1}
@@ -48,6 +53,19 @@ def test_consumers_read_on_when_a_rotten_disk_was_replaced() -> None:
 
 def test_a_voter_is_removed_and_added() -> None:
     assert [line.split()[-1] for line in events(run(CHANGED_VOTERS), "voters")] == ["removed", "added"]
+
+
+@pytest.mark.parametrize("kind", REPLACED)
+def test_a_lost_node_is_replaced_by_one_with_another_id(kind: str) -> None:
+    seed, nodes = REPLACED[kind]
+    outcome = run(seed, nodes)
+    assert outcome.counts["replaced"] == 1
+    (replaces,) = events(outcome, "replaces")
+    new, lost = replaces.split()[1], replaces.split()[-1]
+    assert new == f"n{nodes + 1}"
+    assert [line.split()[1] for line in events(outcome, "unregistered")] == [lost]
+    voters = {"voter_is_added": [(lost, "removed"), (new, "added")], "voter_joins_by_itself": [(lost, "removed")]}
+    assert [(line.split()[1], line.split()[-1]) for line in events(outcome, "voters")] == voters.get(kind, [])
 
 
 @pytest.mark.parametrize("kind", FIVE_NODES)

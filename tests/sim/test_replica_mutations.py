@@ -70,6 +70,17 @@ def stale_broker_epochs_join_the_isr(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InSyncReplicas, "is_stale", lambda *_: False)
 
 
+def reassigned_replicas_count_as_in_sync(patch: pytest.MonkeyPatch) -> None:
+    """A reassignment is complete as soon as it is asked for: the old replicas go, and the new ones are in the ISR."""
+    complete = PartitionChange._complete_reassignment
+
+    def complete_at_once(change: PartitionChange) -> None:
+        change.isr += [replica for replica in change.adding if replica not in change.isr]
+        complete(change)
+
+    patch.setattr(PartitionChange, "_complete_reassignment", complete_at_once)
+
+
 MUTATIONS = {
     acknowledged_before_replication: r"in the ISR of .* ends at",
     older_partition_epochs_are_adopted: r"went back from partition epoch",
@@ -77,6 +88,7 @@ MUTATIONS = {
     unclean_replicas_stay_eligible: r"ends at|is committed there",
     truncation_is_skipped: r"is committed there|ends at|these still wait",  # or the follower never catches up again
     caught_up_time_is_not_refreshed: r"wants to drop .* although the high watermark",
+    reassigned_replicas_count_as_in_sync: r"in the ISR of .* ends at",
     stale_broker_epochs_join_the_isr: r"into an ISR with broker epoch|ends at|is committed there",
 }
 

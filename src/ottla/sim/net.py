@@ -8,7 +8,7 @@
   does so in one direction;
 - `cut(a, b)` resets all connections between two hosts;
 - `crash(name)` ends all streams and listeners of a host. Its own code gets no event, like a dead process. The other ends get a
-  reset or, if the whole machine is gone (`silently`), no event either.
+  reset or, if the whole machine is gone (`silently`), no event either. After `remove(name)` connecting to it times out.
 
 Not thread-safe: one event loop.
 """
@@ -63,6 +63,7 @@ class SimNetwork:
         self._next_port: Counter[str] = Counter()
         self._down: dict[str, list[SimStream]] = {}
         """Hosts without power → the streams that their peers have sent bytes to since."""
+        self._removed: dict[str, None] = {}
 
     def host(self, name: str) -> SimHost:
         """The network as seen from host `name`."""
@@ -121,6 +122,10 @@ class SimNetwork:
         for stream in self._down.pop(name, ()):
             stream.put_on_the_way(None, reset_error())
 
+    def remove(self, name: str) -> None:
+        """Host `name`, which has no power, is gone for good: connecting to it times out."""
+        self._removed[name] = None
+
     def lost(self, stream: SimStream) -> None:
         """Bytes have arrived for a stream whose host has lost its power since."""
         waiting = self._down.get(stream.local[0])
@@ -131,7 +136,7 @@ class SimNetwork:
 
     def is_parted(self, one: str, other: str) -> bool:
         """Whether two hosts cannot connect."""
-        return (one, other) in self._parted or (other, one) in self._parted
+        return (one, other) in self._parted or (other, one) in self._parted or other in self._removed
 
     def blocks(self, source: str, target: str) -> bool:
         """Whether what `source` sends to `target` is held back."""

@@ -149,6 +149,20 @@ def test_a_host_crashes(silently: bool) -> None:
     run(work())
 
 
+def test_a_connection_to_a_host_that_is_gone_times_out() -> None:
+    async def work() -> None:
+        network = SimNetwork()
+        await network.host("server").listen("server", 9092, lambda _: None)
+        network.crash("server", silently=True)
+        with pytest.raises(ConnectionRefusedError):
+            await network.host("client").connect("server", 9092, Recorder())
+        network.remove("server")
+        with pytest.raises(TimeoutError):
+            await network.host("client").connect("server", 9092, Recorder())
+
+    run(work())
+
+
 def test_a_host_listens_on_itself_only() -> None:
     async def work() -> None:
         network = SimNetwork()

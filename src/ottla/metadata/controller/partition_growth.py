@@ -78,7 +78,8 @@ def _grow(state: ControllerState, wanted: CreatePartitionsTopic, records_left: i
 def _new_partitions(
     state: ControllerState, topic: Topic, wanted: CreatePartitionsTopic, added: int
 ) -> Sequence[PartitionState]:
-    replication_factor = len(topic.partitions[0].replicas)
+    # Apache Kafka also counts replicas that are being removed: what it adds during a reassignment has too many replicas.
+    replication_factor = len(topic.partitions[0].final_replicas)
     if wanted.assignments is None:
         return place_partitions(state, added, replication_factor)
     partitions: list[PartitionState] = []

@@ -17,7 +17,6 @@ from ottla.metadata.controller.new_partitions import RECORDS_PER_REQUEST_MAX, ch
 from ottla.metadata.controller.partition_change import Election
 from ottla.metadata.controller.state import ControllerState
 from ottla.metadata.controller.topic_settings import unclean_election_allowed
-from ottla.metadata.image.topics import PartitionState
 from ottla.wire.base import Message
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -64,18 +63,13 @@ def _altered(
         return _cancelled(state, which)
     what = f"partition {topic_name}-{which.number}"
     check_assignment(state, what, wanted.replicas, None)
-    if not may_change_factor and len(wanted.replicas) != len(_final_replicas(which.state)):
+    if not may_change_factor and len(wanted.replicas) != len(which.state.final_replicas):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"{what} has {len(_final_replicas(which.state))} replicas and would have {len(wanted.replicas)}, which the request "
+            f"{what} has {len(which.state.final_replicas)} replicas and would have {len(wanted.replicas)}, which the request "
             "itself does not allow",
         )
     return _changed(state, which, wanted.replicas)
-
-
-def _final_replicas(partition: PartitionState) -> list[int]:
-    """The replicas after the reassignment is complete."""
-    return [replica for replica in partition.replicas if replica not in partition.removing_replicas]
 
 
 def _changed(state: ControllerState, which: PartitionOf, target: Sequence[int]) -> PartitionChangeRecord | None:

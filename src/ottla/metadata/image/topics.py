@@ -27,6 +27,11 @@ class PartitionState(NamedTuple):
     """Eligible leader replicas: no longer in sync, but certain to hold all committed records."""
     last_known_elr: tuple[int, ...] = ()
 
+    @property
+    def final_replicas(self) -> list[int]:
+        """The replicas when the reassignment that is under way, if there is one, is complete."""
+        return [replica for replica in self.replicas if replica not in self.removing_replicas]
+
 
 class Topic(NamedTuple):
     """One topic; its partitions are numbered from 0 without a gap."""

@@ -37,7 +37,7 @@ class Stage:
     trace: Trace
     checkers: Checkers
     hosts: tuple[str, ...]
-    """The hosts of the nodes."""
+    """The hosts of the nodes, in the order of their ids at first."""
     transaction_version: int = 2
     """The cluster's transaction.version, as clients know it."""
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -62,9 +62,17 @@ class Stage:
     """Whether a node has been the coordinator of a group since then, whether the node knows it or not."""
     history: History = field(init=False)
     """What clients did and saw."""
+    node_ids: dict[str, int] = field(init=False)
+    """Host → the id of its node, also of hosts that are gone."""
 
     def __post_init__(self) -> None:
         self.history = History(self.now_s)
+        self.node_ids = {host: node_id for node_id, host in enumerate(self.hosts, start=1)}
+
+    def replace_host(self, lost: str, host: str, node_id: int) -> None:
+        """A node is gone. Clients that are made from now on know the host of another instead."""
+        self.hosts = tuple(host if each == lost else each for each in self.hosts)
+        self.node_ids[host] = node_id
 
     @property
     def bootstrap_servers(self) -> str:

@@ -153,8 +153,8 @@ class GroupClient(Client):
         return not is_deposed
 
     def node_of(self, link: Link) -> int:
-        """The id of the node that a connection goes to: nodes are counted from 1."""
-        return self.stage.hosts.index(link.host) + 1
+        """The id of the node that a connection goes to."""
+        return self.stage.node_ids[link.host]
 
     async def fetch_offsets_until_answered(self, places: list[Place]) -> dict[Place, int]:
         """Like `fetch_offsets`, but retries until it succeeds."""

@@ -61,6 +61,8 @@ class GroupObserver(ClientObserver):
                 self._release(message.member_id, [])
             elif message.topic_partitions is not None:
                 held = self._by_id((each.topic_id, each.partitions) for each in message.topic_partitions)
+                if message.member_epoch == JOIN_EPOCH:
+                    self._target = {}  # it was fenced, and the answer to a commit may have said so
                 self._release(message.member_id, [*held, *self._target])
         elif isinstance(message, OffsetCommitRequest) and self._reports_offsets:
             self._commit_sent(message)

@@ -62,7 +62,7 @@ class DiskTroubles:
 
     async def _replace(self, machine: ClusterMachine, down_s: float) -> bool:
         """Wipe and start a node, if the others have everything. Returns whether it was done."""
-        if not await soon(lambda: self._may_be_wiped(machine), WAIT_S_MAX):
+        if not await soon(lambda: self.may_lose(machine), WAIT_S_MAX):
             self._stage.trace.note(machine.name, "spared", "wipe: the others have not all that it has")
             return False
         self._may_end("wipe", machine)
@@ -75,8 +75,9 @@ class DiskTroubles:
         if not await soon(self._all_vote, REJOIN_S_MAX):
             self._stage.trace.note(machine.name, "no voter", f"{REJOIN_S_MAX:g} s after it was wiped")
 
-    def _may_be_wiped(self, machine: ClusterMachine) -> bool:
-        return self._all_vote() and self._is_kept_by_others(machine)
+    def may_lose(self, machine: ClusterMachine) -> bool:
+        """Whether a node may lose all that it has now: it is there, and the others have it, too."""
+        return not machine.is_lost and self._all_vote() and self._is_kept_by_others(machine)
 
     def _is_kept_by_others(self, machine: ClusterMachine) -> bool:
         controllers = [each for each in self._machines if each.is_controller]

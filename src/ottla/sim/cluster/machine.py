@@ -2,6 +2,7 @@
 
 A machine that is wiped comes back under its id with new directories. With static voters it votes again. With voters in the
 metadata log it has another directory id, so it is an observer that joins the voters by itself (controller.quorum.auto.join).
+A machine that is lost never comes back. Its replacement has another node id, its roles, and empty directories.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ FULL = ("append", "write", "replace", "make_directory")
 METADATA_FOLDER = f"{DIRECTORIES[0]}/__cluster_metadata-0"
 
 
+def node_name(number: int) -> str:
+    """The name of a node in the trace, and of its host."""
+    return f"n{number}"
+
+
 class Cluster:
     """What all nodes of a cluster have in common: its id, its voters, the first feature levels."""
 
@@ -44,9 +50,13 @@ class Cluster:
         self, seed: int, count: int, is_static: bool, levels: Mapping[str, int], controllers: int | None = None
     ) -> None:
         randomness = SeededRandomness(Random(f"{seed}/cluster"))
-        self.names = tuple(f"n{number}" for number in range(1, count + 1))
+        self.seed = seed
+        self.names = tuple(node_name(number) for number in range(1, count + 1))
+        """The first nodes."""
         self.controllers = count if controllers is None else controllers
         """How many nodes are controllers, too: the first ones."""
+        self.controller_hosts = list(self.names[: self.controllers])
+        """Where a machine that is set up now looks for the quorum."""
         self.levels = levels
         self.is_static = is_static
         """Whether the voters are in the settings (kraft.version 0); else in the metadata log."""
@@ -56,19 +66,19 @@ class Cluster:
         self.static_voters = ",".join(f"{number}@{name}:{CONTROLLER_PORT}" for number, name, _ in voters)
         self.initial_controllers = ",".join(f"{number}@{name}:{CONTROLLER_PORT}:{uuid}" for number, name, uuid in voters)
 
-    def settings(self, number: int) -> dict[str, str]:
+    def settings(self, number: int, is_controller: bool) -> dict[str, str]:
         """The settings of node `number` that differ from those of a single node."""
-        servers = ",".join(f"{name}:{CONTROLLER_PORT}" for name in self.names[: self.controllers])
+        servers = ",".join(f"{name}:{CONTROLLER_PORT}" for name in self.controller_hosts)
         settings = {"node.id": str(number)}
         settings |= {"controller.quorum.voters": self.static_voters} if self.is_static else {BOOTSTRAP_SERVERS: servers}
-        if number > self.controllers:
-            listener = f"PLAINTEXT://{self.names[number - 1]}:{PORT}"
+        if not is_controller:
+            listener = f"PLAINTEXT://{node_name(number)}:{PORT}"
             settings |= {"process.roles": "broker", "listeners": listener, "advertised.listeners": listener}
         return settings
 
 
 class ClusterMachine(Machine):
-    """Node `number` of a cluster, counted from 1."""
+    """Node `number` of a cluster, counted from 1. The first ones are controllers, too, unless `is_controller` says."""
 
     def __init__(
         self,
@@ -80,15 +90,21 @@ class ClusterMachine(Machine):
         cluster: Cluster,
         number: int,
         watch: Watch,
+        is_controller: bool | None = None,
     ) -> None:
-        name = cluster.names[number - 1]
-        super().__init__(loop, network, random, trace, {**settings, **cluster.settings(number)}, cluster.levels, name)
+        self.is_controller = number <= cluster.controllers if is_controller is None else is_controller
+        own = cluster.settings(number, self.is_controller)
+        super().__init__(loop, network, random, trace, {**settings, **own}, cluster.levels, node_name(number))
         if cluster.is_static:
             self.settings = {key: value for key, value in self.settings.items() if key != BOOTSTRAP_SERVERS}
         self.number = number
-        self.is_controller = number <= cluster.controllers
         self.wipes = 0
         """How often it has lost all it had."""
+        self.is_lost = False
+        """Whether it is gone for good."""
+        self._knows_voters = self.is_controller and not cluster.is_static
+        """Whether its directories are formatted with the first voters; else it learns them from the metadata log."""
+        self._common_settings = settings
         self._cluster = cluster
         self._watch = watch
         self.turn = asyncio.Lock()
@@ -101,11 +117,10 @@ class ClusterMachine(Machine):
 
     async def format(self, world: World) -> None:
         config = BrokerConfig.from_settings(self.settings)
-        is_first = not self.wipes and self.is_controller and not self._cluster.is_static
         options = FormatOptions(
             self._cluster.id,
-            initial_controllers=self._cluster.initial_controllers if is_first else None,
-            no_initial_controllers=not is_first and not self._cluster.is_static,
+            initial_controllers=self._cluster.initial_controllers if self._knows_voters else None,
+            no_initial_controllers=not self._knows_voters and not self._cluster.is_static,
             features=self._cluster.levels,
             ignore_formatted=True,
         )
@@ -166,13 +181,46 @@ class ClusterMachine(Machine):
     def wipe(self) -> None:
         """End the process, and lose all files. The next life formats the directories again."""
         self._trace.note(self.name, "wipe")
+        self._lose_files()
+        self.wipes += 1
+        self._knows_voters = False
+        if self.is_controller and not self._cluster.is_static:
+            self.settings = {**self.settings, AUTO_JOIN: "true"}
+
+    def lose(self) -> None:
+        """End the process for good: the machine and its disks are gone, and its host does not answer any more."""
+        self._trace.note(self.name, "lost")
+        self._lose_files()
+        self._network.remove(self.name)
+        self.is_lost = True
+
+    def _lose_files(self) -> None:
         self.tell_writes_lost()
         self._end(silently=True)
         self.disk = self.disk.crash(power_loss=False)
         self.disk.names = Names()
-        self.wipes += 1
-        if self.is_controller and not self._cluster.is_static:
-            self.settings = {**self.settings, AUTO_JOIN: "true"}
+
+    def replacement(self, number: int, auto_join: bool) -> ClusterMachine:
+        """A new machine for this one, which is lost. With `auto_join` a controller adds itself to the voters."""
+        cluster, name = self._cluster, node_name(number)
+        cluster.controller_hosts = [name if host == self.name else host for host in cluster.controller_hosts]
+        random = Random(f"{cluster.seed}/machine/{number}")
+        machine = ClusterMachine(
+            self._loop,
+            self._network,
+            random,
+            self._trace,
+            self._common_settings,
+            cluster,
+            number,
+            self._watch,
+            self.is_controller,
+        )
+        machine.rate = self.rate
+        machine._knows_voters = False
+        if auto_join:
+            machine.settings = {**machine.settings, AUTO_JOIN: "true"}
+        return machine
 
     def fill_disk(self) -> None:
         """Refuse what needs space on the disk, until the process ends. The node may stop by itself because of it."""

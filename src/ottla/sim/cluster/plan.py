@@ -75,7 +75,13 @@ class ClusterPlan:
 
     @property
     def has_wipes(self) -> bool:
-        return any(trouble.kind in ("wipe", "rot") for trouble in self.troubles)
+        """Whether a node may lose all its files."""
+        return any(trouble.kind in ("wipe", "rot", "replace") for trouble in self.troubles)
+
+    @property
+    def nodes_max(self) -> int:
+        """How many nodes there may be in the run, with those that replace others."""
+        return self.nodes + sum(trouble.kind == "replace" for trouble in self.troubles)
 
     @property
     def seed(self) -> int:
@@ -101,6 +107,7 @@ def make_cluster_plan(seed: int, nodes: int = NODES, replicas: int = 1) -> Clust
     # A fast clock evicts members sooner than their session timeout says, and the checkers would not expect it.
     rates = (0.8, 0.95, 1.0, 1.0) if base.groups else (0.8, 0.95, 1.0, 1.0, 1.05, 1.25)
     is_static = random.random() < 0.3
+    controllers = _controllers(seed, nodes)
     return ClusterPlan(
         base,
         nodes,
@@ -112,9 +119,10 @@ def make_cluster_plan(seed: int, nodes: int = NODES, replicas: int = 1) -> Clust
             *_disks(seed, nodes, replicas),
             *([] if "kill all" in kinds else _rot(seed, nodes, base, replicas)),
             *_voter_changes(seed, nodes, replicas, is_static),
+            *_replacements(seed, nodes, replicas, nodes if controllers is None else controllers, is_static),
         ),
         replication_factor=replicas,
-        controllers=_controllers(seed, nodes),
+        controllers=controllers,
     )
 
 
@@ -172,6 +180,18 @@ def _voter_changes(seed: int, nodes: int, replicas: int, is_static: bool) -> lis
     if is_static or replicas == 1 or random.random() >= 0.25:
         return []
     return [replace(_trouble(random, "voter change", nodes), length_s=random.uniform(0.5, 2.0))]
+
+
+def _replacements(seed: int, nodes: int, replicas: int, controllers: int, is_static: bool) -> list[Trouble]:
+    """In some runs with replicas a node is lost for good, and one with another id takes its place.
+
+    The settings name static voters by their ids: there, only a node that is a broker alone can be replaced.
+    """
+    random = Random(f"{seed}/plan/replace")
+    trouble = replace(_trouble(random, "replace", nodes), length_s=random.uniform(0.2, 2.0))
+    if replicas == 1 or random.random() >= 0.25 or (is_static and controllers == nodes):
+        return []
+    return [replace(trouble, is_aimed=False, node=random.randrange(controllers, nodes)) if is_static else trouble]
 
 
 def _controllers(seed: int, nodes: int) -> int | None:

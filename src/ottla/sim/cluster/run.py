@@ -42,8 +42,10 @@ from ottla.sim.cluster.checkers.partition_states import PartitionStates
 from ottla.sim.cluster.checkers.producer_blocks import ProducerBlocks
 from ottla.sim.cluster.checkers.steady_isr import SteadyIsr
 from ottla.sim.cluster.joins import Joins
-from ottla.sim.cluster.machine import METADATA_FOLDER, Cluster, ClusterMachine
+from ottla.sim.cluster.machine import METADATA_FOLDER, Cluster, ClusterMachine, node_name
+from ottla.sim.cluster.machines import Machines
 from ottla.sim.cluster.plan import LAG_MAX_MS, NODES, ClusterPlan, make_cluster_plan
+from ottla.sim.cluster.replacements import left_behind
 from ottla.sim.cluster.safekeeping import Safekeeping
 from ottla.sim.cluster.timeline import timeline
 from ottla.sim.cluster.troubles import ClusterTroubles
@@ -73,7 +75,7 @@ def run_cluster_seed(seed: int, nodes: int = NODES, replicas: int = 1) -> Outcom
     try:
         counts = loop.run(_run(plan, loop, trace), close_dead=True)
     except Exception as error:
-        names = [f"n{number}" for number in range(1, nodes + 1)]
+        names = [node_name(number) for number in range(1, plan.nodes_max + 1)]
         raise RunFailed(seed, error, trace.lines, _options(nodes, replicas), timeline(trace.lines, names)) from error
     return Outcome(seed, trace.digest(), trace.lines, counts)
 
@@ -112,12 +114,12 @@ class _Run:
         )
         watch.delayed = self._joins.delayed
         cluster = Cluster(seed, plan.nodes, plan.is_static, {TRANSACTION_VERSION: base.version.first}, plan.controllers)
-        self.machines = [
+        self.machines = Machines(
             ClusterMachine(
                 loop, self._network, Random(f"{seed}/machine/{number}"), trace, base.settings, cluster, number, watch
             )
             for number in range(1, plan.nodes + 1)
-        ]
+        )
         for machine, rate in zip(self.machines, plan.rates, strict=True):
             machine.rate = rate
         self._groups = GroupCheckers(base)
@@ -147,7 +149,8 @@ class _Run:
         self._watch.checkers.image_committed(before, image)
 
     def _held_by(self, number: int, key: PartitionKey) -> HeldPartition | None:
-        return self.machines[number - 1].held(key)
+        machine = self.machines.by_id(number)
+        return None if machine is None else machine.held(key)
 
     async def run(self) -> dict[str, int]:
         self.stage.gate.set()
@@ -167,6 +170,7 @@ class _Run:
             self._joins,
             self._safekeeping,
             lambda: self._log.end_offset,
+            lambda: self._images.newest,
         )
         await self._unless_failed(troubles.run(), tasks)
         await self._within(HEALING_S_MAX, "after the troubles", self._all_serve(), tasks)
@@ -221,6 +225,11 @@ class _Run:
                 return f"broker {machine.number} is fenced"
             if machine.is_out_of_voters:
                 return f"{machine.name} is not a voter"
+        for lost in self.machines.lost:
+            if any(lost.number in machine.quorum.voters.ids for machine in self.machines):
+                return f"{lost.name}, which was lost, is a voter"
+            if (missing := left_behind(newest, lost.number)) is not None:
+                return missing
         return None
 
     async def _within(
@@ -254,10 +263,12 @@ class _Run:
 
     def _counts(self) -> dict[str, int]:
         clients = self._cast.clients
+        machines = [*self.machines, *self.machines.lost]
         counts = {
-            "lives": sum(machine.lives for machine in self.machines),
-            "power losses": sum(machine.power_losses for machine in self.machines),
-            "wipes": sum(machine.wipes for machine in self.machines),
+            "lives": sum(machine.lives for machine in machines),
+            "power losses": sum(machine.power_losses for machine in machines),
+            "wipes": sum(machine.wipes for machine in machines),
+            **({"replaced": len(self.machines.lost)} if self.machines.lost else {}),
             "epochs": len(self._leaders.leaders),
             "batches": self._log.judged,
             "images": self._images.judged,

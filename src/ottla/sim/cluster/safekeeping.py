@@ -5,6 +5,9 @@ has them. The controller takes every broker that comes back after an unclean end
 well. So only if all replicas in the ISR and ELR of a partition end uncleanly, and one of them with a power loss, may an
 acknowledged record be lost. Such an end is not carried out: then the checkers have to excuse nothing.
 
+Decisions of a controller that are not committed yet count, too: a controller that reaches no other node takes brokers out of an
+ISR in its own log, and may commit that after its next start.
+
 A broker that shuts down leaves the ISR to the others, also to those whose end the controller has not noticed yet. So it keeps
 nothing from that moment on, although it ends cleanly.
 """
@@ -24,16 +27,22 @@ class Safekeeping(ClusterChecker):
 
     def __init__(self) -> None:
         self._image = MetadataImage()
+        self._uncommitted: list[tuple[int, MetadataImage]] = []
+        """The offset of a change that a controller has appended, and its image with it, until that offset is committed."""
         self._unclean: dict[int, tuple[int, bool]] = {}
         """Broker → the epoch in which it was registered at that end, and whether it has lost power since."""
         self._stopping: set[int] = set()
 
     def image_committed(self, before: MetadataImage, image: MetadataImage) -> None:
         self._image = image
+        self._uncommitted = [each for each in self._uncommitted if each[0] > image.provenance.offset]
         for broker_id, (epoch, _) in list(self._unclean.items()):
             broker = image.cluster.brokers.get(broker_id)
             if broker is not None and broker.epoch > epoch:
                 del self._unclean[broker_id]
+
+    def appended(self, node: str, offset: int, image: MetadataImage) -> None:
+        self._uncommitted.append((offset, image))
 
     def note_end(self, broker_id: int, loses_writes: bool) -> None:
         """A broker's process ends uncleanly."""
@@ -52,8 +61,9 @@ class Safekeeping(ClusterChecker):
 
     def may_end(self, broker_ids: set[int], loses_writes: bool) -> bool:
         """Whether these brokers may end or shut down, all at once, without a loss of acknowledged records."""
-        states = [state for topic in self._image.topics.by_id.values() for state in topic.partitions.values()]
-        return all(self._is_kept(state, broker_ids, loses_writes) for state in states)
+        images = [self._image, *(image for _, image in self._uncommitted)]
+        topics = [topic for image in images for topic in image.topics.by_id.values()]
+        return all(self._is_kept(state, broker_ids, loses_writes) for topic in topics for state in topic.partitions.values())
 
     def _is_kept(self, state: PartitionState, broker_ids: set[int], loses_writes: bool) -> bool:
         holders = {*state.isr, *state.elr} or {*state.last_known_elr}

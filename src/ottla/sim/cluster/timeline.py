@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-ENDS = ("kill", "power loss", "crash", "gives up")
+ENDS = ("kill", "power loss", "crash", "gives up", "lost")
 STATES = {"start": "..", "up": "up", "active": "C", "pause": "zz", "resume": "up", **dict.fromkeys(ENDS, "--")}
 OTHERS = ("network", "troubles", "checkers", "run")
 _TIME_CHARS = 12

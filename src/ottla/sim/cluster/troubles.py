@@ -7,7 +7,7 @@
   other; `client`: a client cannot reach a node.
 - `storm`: packets are lost and connections are reset, everywhere. `slow disk`, `clock`: of one node.
 - `stale join`, `lonely leader`: see `joins.py`. `wipe`, `full disk`, `rot`: see `disks.py`. `voter change`: see
-  `voter_changes.py`.
+  `voter_changes.py`. `replace`: see `replacements.py`.
 
 Where acknowledged records need not be synced, `safekeeping.py` decides whether a node may end.
 """
@@ -19,11 +19,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
+from ottla.metadata.image.image import MetadataImage
 from ottla.sim.clients.client import Client, Stage
 from ottla.sim.cluster.disks import DiskTroubles
 from ottla.sim.cluster.joins import Joins, JoinTroubles
 from ottla.sim.cluster.machine import ClusterMachine
+from ottla.sim.cluster.machines import Machines
+from ottla.sim.cluster.operator import Operator
 from ottla.sim.cluster.plan import LOSES_POWER, ClusterPlan, Trouble
+from ottla.sim.cluster.replacements import Committed, Replacements
 from ottla.sim.cluster.safekeeping import Safekeeping
 from ottla.sim.cluster.voter_changes import VoterTroubles
 from ottla.sim.coordination import CLOCK_ERRORS_MS
@@ -31,6 +35,7 @@ from ottla.sim.net import SimNetwork
 
 CRASH_WAIT_S_MAX = 1.0
 SLOWNESS_S = 0.1
+LOSES_FILES = ("wipe", "replace")
 
 
 class ClusterTroubles:
@@ -39,13 +44,14 @@ class ClusterTroubles:
     def __init__(
         self,
         plan: ClusterPlan,
-        machines: Sequence[ClusterMachine],
+        machines: Machines,
         network: SimNetwork,
         stage: Stage,
         clients: Sequence[Client],
         joins: Joins | None = None,
         safekeeping: Safekeeping | None = None,
         committed_end: Callable[[], int] = int,
+        committed: Committed = MetadataImage,
     ) -> None:
         self._plan, self._machines, self._network, self._stage = plan, machines, network, stage
         self._clients = clients
@@ -54,7 +60,9 @@ class ClusterTroubles:
         self._joins = JoinTroubles(machines, network, joins or Joins(), self._random, self._lose_power)
         quorum_turn = asyncio.Lock()
         self._disks = DiskTroubles(machines, stage, self._safekeeping, committed_end, self._may_end, quorum_turn, clients)
-        self._voters = VoterTroubles(machines, stage, quorum_turn)
+        operator = Operator(stage)
+        self._voters = VoterTroubles(machines, operator, quorum_turn)
+        self._replacements = Replacements(machines, operator, committed, self._disks.may_lose, self._may_end, quorum_turn)
 
     async def run(self) -> None:
         """Return when all troubles are over and every node has been started again. They may not be up yet."""
@@ -86,6 +94,8 @@ class ClusterTroubles:
             await self._disks.rot(machine, trouble.length_s)
         elif trouble.kind == "voter change":
             await self._voters.change(machine, trouble.length_s)
+        elif trouble.kind == "replace":
+            await self._replacements.replace(machine, trouble.length_s)
         elif trouble.kind == "full disk":
             await self._disks.full(machine, trouble.length_s)
         elif trouble.kind == "lonely leader":
@@ -123,11 +133,13 @@ class ClusterTroubles:
                 self._revive(machine)
 
     def _may_end(self, kind: str, *machines: ClusterMachine) -> bool:
-        """Whether these may end now, and takes account of it."""
+        """Whether these may end now, and takes account of it. A machine that is lost has ended."""
+        if any(machine.is_lost for machine in machines):
+            return False
         is_flushed = self._plan.base.is_flushed
         if self._plan.replication_factor == 1 or (is_flushed and not self._plan.has_wipes):
             return True
-        loses_writes = kind == "wipe" or (kind in LOSES_POWER and not is_flushed)
+        loses_writes = kind in LOSES_FILES or (kind in LOSES_POWER and not is_flushed)
         if not self._safekeeping.may_end({machine.number for machine in machines}, loses_writes):
             self._stage.trace.note(machines[0].name, "spared", f"{kind}: acknowledged records could be lost")
             return False
@@ -166,7 +178,7 @@ class ClusterTroubles:
                 self._revive(machine)
 
     def _revive(self, machine: ClusterMachine) -> None:
-        if not machine.is_alive and not machine.failures:
+        if not machine.is_alive and not machine.failures and not machine.is_lost:
             machine.start()
 
     # The network

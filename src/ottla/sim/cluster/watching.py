@@ -102,6 +102,7 @@ class _WatchedQuorum:
         self._led_epoch = -1
         self.appended: list[Entry] | None = None
         """Gets the batches of the next change that the controller appends."""
+        self.controller: ControllerHost | None = None
         driver = quorum._driver
         _wrap(driver, "_do", self._do)
         _wrap(driver, "_do_awaiting", self._do_awaiting)
@@ -155,6 +156,9 @@ class _WatchedQuorum:
         if self.appended is not None:
             self.appended += [Logged.of(view).entry for view in iterate_batches(change.data)]
             self.appended = None
+        if self.controller is not None:
+            offset = change.batches[-1].last_offset
+            self._watch.tell(self._watch.checkers.appended, self._name, offset, self.controller.state.image)
 
     def _committed(self, offset: int) -> None:
         quorum, log = self._quorum, self._quorum.log
@@ -193,6 +197,7 @@ def _wrap(owner: object, method: str, wrapper: Callable[..., Any]) -> None:
 
 def _watch_controller(watch: Watch, name: str, controller: ControllerHost, quorum: _WatchedQuorum) -> None:
     activate, call, write = controller._activate, controller.call, controller.write
+    quorum.controller = controller
     called: list[list[Entry]] = []
 
     def watched_activate(epoch: int) -> None:

@@ -4,12 +4,14 @@ import pytest
 from tests.support.nodes.controller_cluster import ControllerCluster
 
 from ottla.errors.codes import ErrorCode
+from ottla.metadata.controller.partition_growth import create_partitions
 from ottla.metadata.controller.reassignments import alter_reassignments
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
+from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.wire.messages.metadata_records import PartitionChangeRecord
 
 
@@ -62,6 +64,14 @@ def test_removing_a_replica_completes_at_once(cluster: ControllerCluster) -> Non
     assert alter(cluster, [2]) == 0
     assert replicas_of(cluster) == ((2,), (), ())
     assert cluster.partition("t").leader == 2
+
+
+def test_partitions_added_during_a_reassignment_have_its_final_count(cluster: ControllerCluster) -> None:
+    assert alter(cluster, [3, 1]) == 0
+    assert len(cluster.partition("t").replicas) == 3
+    request = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=2, assignments=None)])
+    assert cluster.apply(create_partitions(cluster.state, request, 0)).results[0].error_code == 0
+    assert len(cluster.topic("t").partitions[1].replicas) == 2
 
 
 def test_a_partition_has_new_and_old_replicas_until_it_is_reassigned(cluster: ControllerCluster) -> None:

@@ -52,6 +52,17 @@ def test_a_partition_is_given_up_when_the_member_says_so_and_not_before() -> Non
     on_stage(body)
 
 
+def test_a_member_that_joins_again_gives_up_what_it_does_not_name() -> None:
+    def body(stage: Stage, checker: Recording) -> None:
+        observer = GroupObserver(GroupClient(stage, "m0", "g"), "consumer", lambda: [TOPIC])
+        exchange(observer, beat(0), answer(1, 0, 1))
+        exchange(observer, beat(0), answer(2, 1))
+        assert checker.names() == ["heartbeat_answered", "given_up", "heartbeat_answered"]
+        assert checker.events[1] == ("given_up", "g", "m", [Place(TOPIC, 0), Place(TOPIC, 1)])
+
+    on_stage(body)
+
+
 def test_answers_from_before_a_leave_are_not_reported() -> None:
     def body(stage: Stage, checker: Recording) -> None:
         observer = GroupObserver(GroupClient(stage, "m0", "g"), "consumer", lambda: [TOPIC])

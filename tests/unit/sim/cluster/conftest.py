@@ -9,6 +9,7 @@ import pytest
 
 from ottla.sim.cluster.checkers.checker import ClusterChecker, ClusterCheckers
 from ottla.sim.cluster.machine import Cluster, ClusterMachine
+from ottla.sim.cluster.machines import Machines
 from ottla.sim.cluster.plan import QUORUM_SETTINGS
 from ottla.sim.cluster.watching import Watch
 from ottla.sim.loop import VirtualLoop
@@ -26,10 +27,10 @@ class Nodes:
         self.trace = Trace(loop)
         self.watch = Watch(ClusterCheckers(checkers), self.trace)
         cluster = Cluster(1, count, is_static, {}, controllers)
-        self.machines = [
+        self.machines = Machines(
             ClusterMachine(loop, self.network, Random(number), self.trace, QUORUM_SETTINGS, cluster, number, self.watch)
             for number in range(1, count + 1)
-        ]
+        )
 
     async def start(self) -> None:
         for machine in self.machines:

@@ -61,12 +61,14 @@ def test_no_node_is_wiped_while_another_controller_is_down(on_nodes: Any) -> Non
 def test_no_node_is_wiped_whose_last_fetch_may_commit_what_others_lack(others_have: int, is_wiped: bool) -> None:
     def controller(number: int, synced_offset: int) -> Any:
         quorum = SimpleNamespace(epoch=1, has_leader=True, synced_offset=synced_offset)
-        return SimpleNamespace(number=number, is_controller=True, is_up=True, is_out_of_voters=False, quorum=quorum)
+        return SimpleNamespace(
+            number=number, is_controller=True, is_up=True, is_lost=False, is_out_of_voters=False, quorum=quorum
+        )
 
     machines = [controller(1, 97), controller(2, 95), controller(3, others_have)]
     stage: Any = SimpleNamespace(seed=1)
     found = DiskTroubles(machines, stage, Safekeeping(), lambda: 92, lambda *_: True)
-    assert found._may_be_wiped(machines[1]) is is_wiped
+    assert found.may_lose(machines[1]) is is_wiped
 
 
 def test_the_last_replica_in_sync_is_not_wiped(on_nodes: Any) -> None:

@@ -62,6 +62,18 @@ def test_voters_change_only_where_the_metadata_log_has_them() -> None:
     assert not any(plan.is_static for plan in changed)
 
 
+def test_nodes_are_replaced_where_the_settings_do_not_name_them_as_voters() -> None:
+    for nodes in (3, 5):
+        plans = [make_cluster_plan(seed, nodes, replicas=3) for seed in range(120)]
+        replaced = [(plan, trouble) for plan in plans for trouble in plan.troubles if trouble.kind == "replace"]
+        assert {plan.nodes_max for plan, _ in replaced} == {nodes + 1}
+        assert all(plan.has_wipes for plan, _ in replaced)
+        static = [(plan, trouble) for plan, trouble in replaced if plan.is_static]
+        assert bool(static) is (nodes == 5), "of three nodes all are controllers"
+        assert all(plan.controllers == 3 and trouble.node >= 3 and not trouble.is_aimed for plan, trouble in static)
+    assert not any(trouble.kind == "replace" for seed in range(40) for trouble in make_cluster_plan(seed).troubles)
+
+
 def test_records_rot_where_segments_are_closed_and_nodes_do_not_all_end() -> None:
     plans = [make_cluster_plan(seed, replicas=3) for seed in range(60)]
     rotten = [plan for plan in plans if any(trouble.kind == "rot" for trouble in plan.troubles)]

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.nodes.watched_partitions import image, state
 
-from ottla.metadata.image.image import MetadataImage
+from ottla.metadata.image.image import MetadataImage, Provenance
 from ottla.metadata.image.topics import PartitionState
 from ottla.sim.cluster.safekeeping import Safekeeping
 
@@ -46,6 +46,18 @@ def test_killed_brokers_may_all_end() -> None:
     found.note_end(1, loses_writes=False)
     assert found.may_end({2}, loses_writes=False)
     assert not found.may_end({2}, loses_writes=True)
+
+
+def test_a_decision_that_is_not_committed_yet_counts() -> None:
+    found = keeping(state((1, 2)))
+    assert found.may_end({1}, loses_writes=True)
+    found.appended("n1", 7, image(state((1,)), EPOCHS))
+    assert not found.may_end({1}, loses_writes=True)
+    committed = image(state((1, 2)), EPOCHS)
+    found.image_committed(MetadataImage(), committed._replace(provenance=Provenance(6, 2, 0)))
+    assert not found.may_end({1}, loses_writes=True)
+    found.image_committed(MetadataImage(), committed._replace(provenance=Provenance(7, 2, 0)))
+    assert found.may_end({1}, loses_writes=True), "another change has its place in the log"
 
 
 def test_a_broker_that_shuts_down_leaves_the_isr_to_the_others() -> None:

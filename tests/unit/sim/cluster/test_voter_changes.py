@@ -7,13 +7,14 @@ import pytest
 
 from ottla.sim.checkers.checker import Checkers
 from ottla.sim.clients.client import Stage
+from ottla.sim.cluster.operator import Operator
 from ottla.sim.cluster.voter_changes import VoterTroubles
 
 
 def troubles(nodes: Any) -> VoterTroubles:
     stage = Stage(1, nodes.network, nodes.trace, Checkers([]), tuple(each.name for each in nodes.machines))
     stage.gate.set()
-    return VoterTroubles(nodes.machines, stage, asyncio.Lock())
+    return VoterTroubles(nodes.machines, Operator(stage), asyncio.Lock())
 
 
 @pytest.mark.parametrize("is_leader", [True, False])

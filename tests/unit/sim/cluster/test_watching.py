@@ -21,6 +21,7 @@ class Noting(ClusterChecker):
         self.images: dict[str, MetadataImage] = {}
         self.active: dict[int, str] = {}
         self.answers: list[Answer] = []
+        self.appended_by: dict[int, str] = {}
 
     def voted(self, node: str, epoch: int, candidate_id: int) -> None:
         self.votes[node, epoch] = candidate_id
@@ -38,6 +39,10 @@ class Noting(ClusterChecker):
 
     def activated(self, node: str, epoch: int) -> None:
         self.active[epoch] = node
+
+    def appended(self, node: str, offset: int, image: MetadataImage) -> None:
+        assert image.provenance.offset == offset >= max(self.ends.values())
+        self.appended_by[offset] = node
 
     def answered(self, node: str, answer: Answer) -> None:
         self.answers.append(answer)
@@ -57,6 +62,7 @@ def test_checkers_see_votes_commits_images_and_answers(on_nodes: Any) -> None:
         registrations = [each for each in noting.answers if isinstance(each.request, BrokerRegistrationRequest)]
         assert len(registrations) >= 3
         assert all(len(each.entries) == 1 for each in registrations)
+        assert {noting.appended_by[each.entries[0].last_offset] for each in registrations} == {leader}
 
     on_nodes(body, noting)
 

@@ -95,6 +95,9 @@ class ClusterChecker:
     def activated(self, node: str, epoch: int) -> None:
         """The controller of a node has become active in `epoch`."""
 
+    def appended(self, node: str, offset: int, image: MetadataImage) -> None:
+        """The active controller of a node has appended a change that ends at `offset`, not committed yet: `image` has it."""
+
     def answered(self, node: str, answer: Answer) -> None:
         """The controller of a node has answered a request without an error."""
 

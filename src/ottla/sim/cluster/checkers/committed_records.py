@@ -2,8 +2,9 @@
 
 A record is committed when a leader's high watermark has passed it. From then on every replica in the ISR or the ELR of the
 committed metadata has it, with the same offset, epoch and CRC: the controller may elect any of them. A replica whose machine
-has lost unsynced writes is excused until the controller has registered it again, which takes it out of both. Acknowledged with
-acks=all, and read, is nothing but committed records. In compacted partitions only the ends of logs are compared.
+has lost unsynced writes is excused until the controller has registered it again, which takes it out of both. A replica whose
+node has not opened the partition yet is compared as soon as it has. Acknowledged with acks=all, and read, is nothing but
+committed records. In compacted partitions only the ends of logs are compared.
 """
 
 from __future__ import annotations
@@ -39,9 +40,14 @@ class CommittedRecords(ClusterChecker, Checker):
         self._led: set[tuple[str, PartitionKey, int]] = set()
         self._excused: dict[int, int] = {}
         """Broker that has lost power → the epoch in which it was registered then."""
+        self._unopened: set[tuple[int, PartitionKey]] = set()
+        """Replicas in an ISR or ELR whose node has not opened the partition yet."""
         self.judged = 0
 
     # What nodes do
+
+    def started(self, node: str) -> None:
+        self._unopened = {each for each in self._unopened if each[0] != int(node[1:])}
 
     def writes_lost(self, node: str) -> None:
         broker_id = int(node[1:])
@@ -65,15 +71,19 @@ class CommittedRecords(ClusterChecker, Checker):
                     self._check_replicas((topic.id, number), state, 0)
 
     def partition_held(self, node: str, held: HeldPartition) -> None:
-        if not held.is_leading or int(node[1:]) in self._excused:
+        if int(node[1:]) in self._excused:
             return  # a broker serves nobody before it is registered, whatever the metadata of its last process says
-        known = self._known[held.key]
         topic = self._image.topics.by_id.get(held.key[0])
         state = None if topic is None else topic.partitions.get(held.key[1])
+        self._check_opened(int(node[1:]), held, state)
+        if not held.is_leading:
+            return
+        known = self._known[held.key]
         # A node that has not heard yet that another leads may lack records. What its replicas have still counts.
         is_newest = state is not None and held.leader_epoch == state.leader_epoch
         if is_newest and (node, held.key, held.leader_epoch) not in self._led:
             self._led.add((node, held.key, held.leader_epoch))
+            self.judged += 1
             self._compare(held, f"{node}, which leads {held.name} in epoch {held.leader_epoch},", 0)
         start = known.end_offset
         if held.high_watermark <= start:
@@ -88,13 +98,23 @@ class CommittedRecords(ClusterChecker, Checker):
         for kind, replicas in (("ISR", state.isr), ("ELR", state.elr)):
             for replica in replicas:
                 held = None if replica in self._excused else self._held_by(replica, key)
-                if held is not None:
+                if held is None:
+                    self._unopened.add((replica, key))
+                else:
+                    self.judged += 1
                     self._compare(held, f"n{replica}, which is in the {kind} of {held.name},", start)
+
+    def _check_opened(self, replica: int, held: HeldPartition, state: PartitionState | None) -> None:
+        """Check a replica that a node has just opened, if it could lead since before."""
+        if (replica, held.key) in self._unopened:
+            self._unopened.discard((replica, held.key))
+            if state is not None and replica in (*state.isr, *state.elr):
+                kind = "ISR" if replica in state.isr else "ELR"
+                self._compare(held, f"n{replica}, which was in the {kind} of {held.name} before it opened it,", 0)
 
     def _compare(self, held: HeldPartition, who: str, start: int) -> None:
         """Check that a log has all committed records from `start` on."""
         known = self._known[held.key]
-        self.judged += 1
         if held.log_end_offset < known.end_offset:
             raise Violation(f"{who} ends at {held.log_end_offset}, and committed is everything up to {known.end_offset}")
         if held.is_compacted or start >= known.end_offset:

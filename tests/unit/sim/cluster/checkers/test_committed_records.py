@@ -70,6 +70,23 @@ def test_a_replica_that_becomes_electable_without_all_records(changed: object) -
         nodes.commit(image(changed, {1: 10, 2: 20, 3: 30}))  # type: ignore[arg-type]
 
 
+def test_a_replica_that_is_electable_before_its_node_has_opened_it() -> None:
+    nodes = Nodes()
+    nodes.leader_moves()
+    nodes.commit(image(state((1, 2, 3), partition_epoch=2), {1: 10, 2: 20, 3: 30}))
+    with pytest.raises(Violation, match="n3, which was in the ISR of t-0 before it opened it, ends at 0"):
+        nodes.checker.partition_held("n3", held((), is_leading=False, isr=(1, 2, 3)))
+
+
+def test_a_replica_that_lost_its_place_or_has_everything_may_be_opened() -> None:
+    nodes = Nodes()
+    nodes.leader_moves()
+    nodes.commit(image(state((1, 2, 3), partition_epoch=2), {1: 10, 2: 20, 3: 30}))
+    nodes.checker.partition_held("n3", held(BOTH, is_leading=False, isr=(1, 2, 3)))
+    nodes.commit(image(state((1, 2), partition_epoch=3), {1: 10, 2: 20, 3: 30}))
+    nodes.checker.partition_held("n3", held((), is_leading=False))
+
+
 def test_a_leader_without_all_records() -> None:
     nodes = Nodes()
     nodes.leader_moves()
