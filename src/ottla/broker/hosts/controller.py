@@ -143,6 +143,8 @@ class ControllerHost:
             self._append(activation.first_records(bootstrap, is_cut_short, self._config.min_insync_replicas))
         else:
             self._append(activation.later_records(image))
+        if not self.is_active:
+            return  # it has resigned during the append
         node_id, features = self._settings.node_id, self._settings.supported_features
         self._append(activation.registration(state.image, node_id, self.incarnation_id, self.endpoints, features))
         state.activate(self._now_ms(), self.own_broker_epoch())
@@ -309,7 +311,13 @@ class ControllerHost:
     # -- answering
 
     def _committed_up_to(self, end_offset: int) -> asyncio.Future[None]:
-        """A future that is done when everything below `end_offset` is committed."""
+        """A future that is done when everything below `end_offset` is committed; raises if it may never be.
+
+        A leader that has not heard of a majority for too long resigns during the append itself. Waiting for an offset then
+        would end when another leader has committed other records there.
+        """
+        if self._active_epoch is None:
+            raise _no_longer_active(self.node_id)
         committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if end_offset <= self._committed_offset:
             committed.set_result(None)

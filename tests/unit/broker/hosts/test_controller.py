@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.support.nodes.quorum_node import QuorumNode, setting
 
-from ottla.broker.hosts.metadata_log import MetadataBatch
+from ottla.broker.hosts.metadata_log import MetadataBatch, PreparedChange
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
@@ -310,6 +310,31 @@ def test_controller_that_lost_the_lead_refuses_its_callers_and_lives_on() -> Non
         controller.leader_changed(1, 1)  # elected again; what was committed since is in the loader's image
         controller.committed([leader_batch(node)])
         assert controller.is_active
+
+    asyncio.run(run())
+
+
+def test_write_is_refused_if_the_leader_resigns_during_its_append() -> None:
+    """Else its caller is answered when another leader has committed other records at the same offsets."""
+
+    async def run() -> None:
+        node = await opened()
+        controller = node.controller
+        controller.leader_changed(1, 1)
+        controller.committed([leader_batch(node)])
+        append = node.quorum.append
+
+        def append_and_resign(change: PreparedChange) -> None:
+            append(change)
+            controller.leader_changed(None, 1)
+
+        node.quorum.append = append_and_resign  # type: ignore[method-assign]
+        writing = asyncio.ensure_future(controller.write(lambda state, now_ms: Decision(None, [setting(NAME, "1")])))
+        await asyncio.sleep(0)
+        controller.committed([MetadataBatch(3, node.quorum.end_offset, 2, 0, 100)])
+        with pytest.raises(KafkaError, match="may or may not have been made") as refused:
+            await writing
+        assert refused.value.code == ErrorCode.NOT_CONTROLLER
 
     asyncio.run(run())
 
