@@ -79,18 +79,15 @@ def say(text: str) -> None:
 
 @contextmanager
 def spark_session(master: str = "local[2]") -> Iterator[Any]:
-    """A session that knows both connectors."""
+    """A session that knows both connectors, with the defaults of Ottla's own sessions."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
     from ottla.spark.datasource import OttlaDataSource
+    from ottla.spark.session import defaults
 
     with tempfile.TemporaryDirectory(prefix="ottla-bench-spark-") as folder:
-        settings = {
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
+        settings = defaults(master) | {
             "spark.driver.memory": "2g",
             "spark.sql.shuffle.partitions": "2",
             "spark.local.dir": folder,
