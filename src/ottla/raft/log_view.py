@@ -26,7 +26,7 @@ class LogView(Protocol):
         ...
 
     def snapshot_ids(self) -> list[SnapshotId]:
-        """The snapshots, oldest first."""
+        """The snapshots, oldest first. None ends before the log's start: `check_position` takes the first for the one there."""
         ...
 
     def snapshot_size(self, snapshot_id: SnapshotId) -> int | None:

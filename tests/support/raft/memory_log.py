@@ -67,6 +67,7 @@ class MemoryLog:
         self.entries, self.start_offset = [], snapshot_id.offset
         self.generation += 1
         self.durable = (self.start_offset, [])
+        self._forget_before(snapshot_id)
 
     def trim(self, snapshot_id: SnapshotId) -> None:
         """Let the log start at a snapshot of its own."""
@@ -77,7 +78,10 @@ class MemoryLog:
         else:
             self.durable = (snapshot_id.offset, [])
         self.start_offset = snapshot_id.offset
-        for old in [each for each in self.snapshots if each.offset < snapshot_id.offset]:
+        self._forget_before(snapshot_id)
+
+    def _forget_before(self, snapshot_id: SnapshotId) -> None:
+        for old in [each for each in self.snapshots if each < snapshot_id]:
             del self.snapshots[old]
 
     def crash(self, random: Random) -> None:

@@ -106,7 +106,10 @@ class SnapshotStore:
         values: Iterable[bytes],
         now_ms: int,
     ) -> int:
-        """Write a snapshot of encoded records, durably; returns its size in bytes."""
+        """Write a snapshot of encoded records, durably; returns its size in bytes.
+
+        It is removed again if a later one was fetched meanwhile: the log starts at that one.
+        """
         part = self.path(snapshot_id, PART_SUFFIX)
         await self._disk.remove(part)
         file = self._disk.open(part, OpenMode.CREATE)
@@ -124,7 +127,10 @@ class SnapshotStore:
         finally:
             file.close()
         await self._disk.rename(part, self.path(snapshot_id))
-        self.ids = sorted({*self.ids, snapshot_id})
+        if self.latest is not None and self.latest > snapshot_id:
+            await self.remove([snapshot_id])
+        else:
+            self.ids = sorted({*self.ids, snapshot_id})
         return size_bytes
 
     # -- pieces, for replicas that fetch a snapshot

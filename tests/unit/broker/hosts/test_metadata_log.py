@@ -12,7 +12,7 @@ from ottla.ids import Uuid
 from ottla.log.directories.partition_metadata import write_partition_metadata
 from ottla.log.origin import AppendOrigin
 from ottla.raft.log_view import check_position
-from ottla.raft.snapshots import SnapshotId
+from ottla.raft.snapshots import SnapshotId, build_snapshot
 from ottla.records.builder import build_batch
 from ottla.records.kernels import Record
 from ottla.wire.log_records import encode_metadata_record
@@ -188,6 +188,32 @@ def test_follower_at_the_new_start_goes_on_while_old_snapshots_are_deleted() -> 
             assert check_position(log, 4, 2) is None
             await asyncio.sleep(0)
         assert log.start_offset == 4
+
+    asyncio.run(run())
+
+
+def test_snapshot_written_while_a_later_one_is_fetched_is_removed() -> None:
+    async def run() -> None:
+        node = QuorumNode()
+        log = await opened(node)
+        append(log, "a", "b", epoch=1)
+        is_fetched = asyncio.Event()
+
+        async def pause() -> None:
+            if asyncio.current_task() is writing:
+                await is_fetched.wait()
+
+        writing = asyncio.ensure_future(log.snapshots.write(SnapshotId(2, 1), 0, 0, None, [], 0))
+        node.disk.pause = pause
+        await asyncio.sleep(0)
+        fetched = SnapshotId(4, 2)
+        await log.snapshots.store(fetched, 0, build_snapshot(fetched, 0, 0, None, [], 0), is_last=True)
+        await log.start_at(fetched)
+        is_fetched.set()
+        await writing
+        assert log.snapshot_ids() == [fetched]
+        assert check_position(log, 4, 2) is None, "a follower at the log's start goes on"
+        assert [name for name in node.disk.list_directory(FOLDER) if name.endswith(".checkpoint")] == [f"{fetched}.checkpoint"]
 
     asyncio.run(run())
 
