@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from tests.support.raft.checkers import Violation
-from tests.support.raft.quorum import Faults, run_seed
+from tests.support.raft.quorum import Faults, SimQuorum, run_seed
 
 from ottla.raft import replica as replica_module
 from ottla.raft.requests import between_voters, fetch, vote
 from ottla.raft.roles.leader import Leader
+from ottla.raft.roles.resigned import Resigned
 
 SEEDS = 300
 BREAK_SEEDS = 100
@@ -39,6 +40,19 @@ def test_a_quorum_without_faults_elects_one_leader_and_keeps_it() -> None:
         quorum = run_seed(seed, Faults(drop=0, slow=0, crash_every_ms=0, cut_every_ms=0, pause_every_ms=0))
         assert len(quorum.checkers.leaders) == 1
         assert len(quorum.checkers.committed) > 50
+
+
+def test_restarted_node_has_timers_of_its_own() -> None:
+    quorum = SimQuorum(1, Faults(drop=0, slow=0, crash_every_ms=0, cut_every_ms=0, pause_every_ms=0))
+    quorum.run(500)
+    (leader,) = [node for node in quorum.nodes.values() if node.replica and isinstance(node.replica.role, Leader)]
+    assert quorum.run(500, lambda: leader.timer > quorum.now + 50)
+    quorum.cuts = {(a, b) for a in quorum.nodes for b in quorum.nodes}
+    quorum.crash(leader)
+    quorum.start(leader)  # it sends nothing and hears nothing
+    quorum.run(300)
+    assert leader.replica is not None
+    assert not isinstance(leader.replica.role, Resigned)
 
 
 @pytest.mark.slow

@@ -171,7 +171,7 @@ class SimQuorum:
     def start(self, node: SimNode) -> None:
         history = self.history(node)
         node.life += 1
-        node.paused_until = self.now  # the process before it was paused
+        node.paused_until, node.timer = self.now, -1  # the process before it was paused, and its timer ended with it
         node.busy, node.queue, node.committed, node.parts = False, [], node.log.start_offset, {}
         node.replica = Replica(node.key, self.settings(node), history, node.log, self.random.randrange, node.election)
         self.step(node, lambda replica: replica.start(self.now))
