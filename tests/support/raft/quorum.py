@@ -94,6 +94,8 @@ class SimQuorum:
         self.cuts: set[tuple[int, int]] = set()
         self.is_healed = False
         self.is_quiet = False
+        self.is_stalled = False
+        """Whether no replica could be elected after healing."""
         self.checkers = Checkers()
         self.payload = 0
         ids = range(1, self.faults.nodes + 1)
@@ -431,14 +433,38 @@ class SimQuorum:
                 self.start(node)
 
     def check_live(self, within_ms: int = 6000) -> None:
-        """After healing, every node commits something that is appended now."""
+        """After healing, every node commits something that is appended now, unless no voter can win (`can_elect`)."""
         mark = len(self.checkers.committed) + 3
         if not self.run(within_ms, lambda: all(node.committed >= mark for node in self.nodes.values())):
+            if not self.can_elect():
+                self.is_stalled = True
+                return
             roles = {each: str(node.replica and node.replica.role)[:90] for each, node in self.nodes.items()}
             raise Violation(f"not live: committed {[node.committed for node in self.nodes.values()]} of {mark}: {roles}")
         self.is_quiet = True
         self.run(within_ms, lambda: all(node.committed == len(self.checkers.committed) for node in self.nodes.values()))
         self.checkers.in_the_end({each: node.log for each, node in self.nodes.items()})
+
+    def can_elect(self) -> bool:
+        """Whether a replica could win an election: a majority of the voters in its own log have no longer log than it has.
+
+        A voter that a lost leader has added, and a leader that lost its disk, can leave no such replica (docs/decisions/0095).
+        """
+        replicas = [node.replica for node in self.nodes.values() if node.replica is not None]
+        return any(
+            _MAY_STAND(replica)
+            and sum(replica.voters.is_voter(each.local) and _ends_at(each) <= _ends_at(replica) for each in replicas)
+            >= replica.voters.majority
+            for replica in replicas
+        )
+
+
+_MAY_STAND: Callable[[Replica], bool] = Replica.may_stand.fget  # type: ignore[attr-defined]  # tests break the property
+
+
+def _ends_at(replica: Replica) -> tuple[int, int]:
+    """What decides between two logs in an election."""
+    return replica.log.last_epoch, replica.log.end_offset
 
 
 def note_controls(history: VoterHistory, entries: list[Entry], offset: int, is_snapshot: bool = False) -> None:

@@ -135,6 +135,17 @@ class CommittedRecords(ClusterChecker, Checker):
             self._check_committed(place, records[-1].offset, "a consumer has read")
 
     def _check_committed(self, place: Place, offset: int, what: str) -> None:
-        end_offset = self._known[place.topic.topic_id, place.number].end_offset
+        key = (place.topic.topic_id, place.number)
+        if offset >= self._known[key].end_offset:
+            self._look_at_leader(key)
+        end_offset = self._known[key].end_offset
         if offset >= end_offset:
             raise Violation(f"{what} offset {offset} of {place}, and only what is below {end_offset} is committed")
+
+    def _look_at_leader(self, key: PartitionKey) -> None:
+        """A leader without followers tells of its high watermark in the next turn, and may be paused before: look now."""
+        topic = self._image.topics.by_id.get(key[0])
+        state = None if topic is None else topic.partitions.get(key[1])
+        held = None if state is None else self._held_by(state.leader, key)
+        if held is not None and state is not None:
+            self.partition_held(f"n{state.leader}", held)

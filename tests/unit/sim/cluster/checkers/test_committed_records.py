@@ -106,6 +106,14 @@ def test_a_replica_that_lost_its_writes_is_excused_until_it_is_registered_again(
         nodes.commit(image(state(partition_epoch=2), {1: 10, 2: 21, 3: 30}))
 
 
+def test_leader_that_is_paused_before_it_tells_of_its_high_watermark_is_looked_at() -> None:
+    nodes = Nodes()
+    nodes.checker.acknowledged(Batch("p", PLACE, 0, [b"v", b"w"], [None, None], True, -1), 0)
+    nodes.by_id[2] = held(BOTH[:1], 1, is_leading=False)
+    with pytest.raises(Violation, match="n2, which is in the ISR of t-0, ends at 1"):
+        nodes.checker.image_committed(MetadataImage(), nodes.image)
+
+
 def test_what_clients_see_is_committed() -> None:
     nodes = Nodes()
     nodes.by_id[1] = held(BOTH, 1)
