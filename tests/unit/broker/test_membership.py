@@ -140,6 +140,17 @@ def test_first_heartbeat_waits_until_the_own_registration_is_applied() -> None:
     asyncio.run(scenario())
 
 
+async def send_heartbeats(controller: FakeController, until_asked: int) -> None:
+    """Join, send heartbeats until the controller was asked so often, and leave."""
+    loader: Any = Applied()
+    membership = Membership(controller, loader, "cluster", 1, heartbeat_interval_ms=5)
+    await membership.join([], [DIRECTORY], [], rack=None, incarnation_id=DIRECTORY, last_epoch=-1)
+    async with asyncio.timeout(30):
+        while controller.asked < until_asked:
+            await asyncio.sleep(0.001)
+    await membership.leave()
+
+
 def test_heartbeats_go_on_after_an_unexpected_failure(caplog: pytest.LogCaptureFixture) -> None:
     class Controller(FakeController):
         async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
@@ -148,17 +159,7 @@ def test_heartbeats_go_on_after_an_unexpected_failure(caplog: pytest.LogCaptureF
                 raise ZeroDivisionError("a bug")
             return SimpleNamespace(broker_epoch=7, is_fenced=False, should_shut_down=True)
 
-    async def scenario() -> None:
-        controller = Controller()
-        loader: Any = Applied()
-        membership = Membership(controller, loader, "cluster", 1, heartbeat_interval_ms=5)
-        await membership.join([], [DIRECTORY], [], rack=None, incarnation_id=DIRECTORY, last_epoch=-1)
-        async with asyncio.timeout(30):
-            while controller.asked < 6:
-                await asyncio.sleep(0.001)
-        await membership.leave()
-
-    asyncio.run(scenario())
+    asyncio.run(send_heartbeats(Controller(), 6))
     assert "sending heartbeats failed unexpectedly" in caplog.text
     assert "ZeroDivisionError: a bug" in caplog.text
 
@@ -171,18 +172,8 @@ def test_outage_of_the_controllers_is_logged_when_it_begins_and_ends(caplog: pyt
                 raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller has answered")
             return SimpleNamespace(broker_epoch=7, is_fenced=False, should_shut_down=True)
 
-    async def scenario() -> None:
-        controller = Controller()
-        loader: Any = Applied()
-        membership = Membership(controller, loader, "cluster", 1, heartbeat_interval_ms=5)
-        await membership.join([], [DIRECTORY], [], rack=None, incarnation_id=DIRECTORY, last_epoch=-1)
-        async with asyncio.timeout(30):
-            while controller.asked < 12:
-                await asyncio.sleep(0.001)
-        await membership.leave()
-
     with caplog.at_level("INFO"):
-        asyncio.run(scenario())
+        asyncio.run(send_heartbeats(Controller(), 12))
     assert caplog.text.count("could not report that it is alive") == 1
     assert caplog.text.count("answers heartbeats again") == 1
 
