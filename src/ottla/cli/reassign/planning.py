@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from ottla.cli.reassign.plan import Assignment
 from ottla.ids import TopicPartition
@@ -138,10 +139,7 @@ class _Planner:
 
     def spread_topics(self) -> bool:
         """Within each topic, no broker has two more replicas than another that could take one of them. Whether one moved."""
-        moves = 0
-        for topic, loads in self.by_topic.items():
-            moves += self._level(loads, lambda source, target, topic=topic: self._movable(topic, source, target))  # type: ignore[misc]
-        return moves > 0
+        return sum(self._level(loads, partial(self._movable, topic)) for topic, loads in self.by_topic.items()) > 0
 
     def spread_all(self) -> bool:
         """Over all topics, the same; but no topic is spread worse for it."""

@@ -328,7 +328,7 @@ def test_write_is_refused_if_the_leader_resigns_during_its_append() -> None:
             append(change)
             controller.leader_changed(None, 1)
 
-        node.quorum.append = append_and_resign  # type: ignore[method-assign]
+        node.quorum.append = append_and_resign  # type: ignore[method-assign]  # as check-quorum does in the append's step
         writing = asyncio.ensure_future(controller.write(lambda state, now_ms: Decision(None, [setting(NAME, "1")])))
         await asyncio.sleep(0)
         controller.committed([MetadataBatch(3, node.quorum.end_offset, 2, 0, 100)])
