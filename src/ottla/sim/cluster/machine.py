@@ -194,6 +194,12 @@ class ClusterMachine(Machine):
         self._network.remove(self.name)
         self.is_lost = True
 
+    def _end(self, silently: bool = False) -> None:
+        partitions = self._watch.partitions.get(self.name)
+        if partitions is not None and self.is_alive:
+            partitions.ends()
+        super()._end(silently)
+
     def _lose_files(self) -> None:
         self.tell_writes_lost()
         self._end(silently=True)

@@ -39,6 +39,12 @@ class PartitionsWatch:
         self._watch.tell(self._watch.checkers.partition_held, self._name, held(partition))
         return False
 
+    def ends(self) -> None:
+        """The process is killed now. A leader without followers tells of its high watermark in the next turn: tell it before."""
+        for partition in self._partitions:
+            if partition.is_leading and partition.log.failure is None:
+                self.settle(partition)
+
     def held(self, key: PartitionKey) -> HeldPartition | None:
         """One of its partitions, now; None if its log cannot be read: the node is stopping, or its disk has failed."""
         partition = self._partitions.by_id.get(key[0], {}).get(key[1])

@@ -37,3 +37,8 @@ def test_a_violation_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PartitionStates, "partition_held", object_to)
     with pytest.raises(RunFailed, match="found out"):
         run_cluster_seed(SEED, replicas=3)
+
+
+def test_a_leader_tells_of_its_high_watermark_before_it_is_killed() -> None:
+    # A leader without followers answers, and is killed before its next turn, in which it would have told.
+    run_cluster_seed(4164, replicas=1)
