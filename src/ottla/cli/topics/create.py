@@ -73,10 +73,10 @@ def create(
             warn(f"metric names turn . and _ into the same character: {each.name} may collide with another topic")
     results = with_cluster(settings, lambda cluster: _create_all(cluster, wanted, validate_only, if_not_exists))
     for result in results:
-        if isinstance(result, KafkaError):
-            warn(explain(result))
-        elif result is not None:
+        if result is not None and not isinstance(result, KafkaError):
             _tell(result, validate_only, as_json)
+    for text in dict.fromkeys(explain(result) for result in results if isinstance(result, KafkaError)):
+        warn(text)  # once, if it is the cluster's and not a topic's
     return 1 if any(isinstance(result, KafkaError) for result in results) else 0
 
 

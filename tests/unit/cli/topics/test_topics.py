@@ -258,6 +258,12 @@ def test_topics_after_one_that_is_refused_are_created(ottla: RunOttla, node: Fak
     assert said.err.startswith("ottla: topic orders was not created: ")
 
 
+def test_missing_broker_is_told_once_for_several_topics(ottla: RunOttla) -> None:
+    said = ottla("topics", "create", "a", "b", "c", "--bootstrap-server", "elsewhere:1")
+    assert (said.rc, said.out) == (1, "")
+    assert said.err.count("no broker can be reached") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
