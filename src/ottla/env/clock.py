@@ -10,6 +10,10 @@ class Clock(Protocol):
         """Milliseconds since the Unix epoch. May jump forwards and backwards."""
         ...
 
+    def now_ns(self) -> int:
+        """The same in nanoseconds. A kernel divides it itself: the call is the operating system's own."""
+        ...
+
     def monotonic_s(self) -> float:
         """Seconds that never go backwards, from an arbitrary start."""
         ...

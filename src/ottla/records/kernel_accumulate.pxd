@@ -7,6 +7,7 @@ cdef Py_ssize_t _HEADER_SIZE
 cdef Py_ssize_t _HEADER_NUMBERS_SIZE_MAX
 cdef Py_ssize_t _SPARE_BYTES_MAX
 cdef unsigned int _MASK31
+cdef long long _NS_PER_MS
 cdef bint _COMPILED
 
 @cython.locals(packed=bytearray, count=Py_ssize_t)
@@ -110,3 +111,13 @@ cdef class TopicBatches:
     cdef Delivery _append(
         self, Py_ssize_t partition, long long timestamp, bytes key, bytes value, bytes headers, object callback
     )
+
+cdef class PlainSend:
+    cdef public object _clock_ns
+    cdef public object _generation
+    cdef public object _lineage
+    cdef public dict _plain_topics
+
+    @cython.locals(batches=TopicBatches, now_ns=cython.longlong)
+    @cython.final
+    cdef Delivery _send_plain(self, object topic, object value, object key, object on_delivery)

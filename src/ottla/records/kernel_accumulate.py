@@ -26,6 +26,7 @@ _HEADER_SIZE = layout.HEADER_SIZE
 _HEADER_NUMBERS_SIZE_MAX = 31
 """The most bytes that a record's own numbers take: length, attributes, timestamp delta, offset delta and two field lengths."""
 _MASK31 = 0x7FFFFFFF
+_NS_PER_MS = 1_000_000
 _SPARE_BYTES_MAX = 8 << 20
 """How many bytes of buffers a producer keeps for later batches."""
 NO_HEADERS = b"\x00"
@@ -400,6 +401,67 @@ class TopicBatches:
         # collector a tenth of the time that it takes to send their records.
         fields.untrack(made)
         return made
+
+
+class PlainSend:
+    """The base class of a synchronous producer: `send` of a record that goes into an open batch as it is.
+
+    Every other record goes on to `_send_other`, which the producer defines. As a method in Python, with the clock's around it,
+    `send` took three times as long as adding the record does.
+    """
+
+    __slots__ = ("_clock_ns", "_generation", "_lineage", "_plain_topics")
+
+    _clock_ns: Callable[[], int]
+    _generation: int
+    """The lineage's generation when the producer was made: in a forked child it is another."""
+    _lineage: Any
+    _plain_topics: dict[str, TopicBatches]
+    """The topics whose open batches take records as they are; none once the producer is closed."""
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Any = (),
+        on_delivery: Callback | None = None,
+    ) -> Delivery:
+        """Add a record to its partition's batch, and return a handle of what becomes of it.
+
+        Raises at once what is wrong with the record: its topic's name, its types, its size. `timestamp` is in milliseconds
+        since 1970, now by default. `on_delivery(metadata, error)` is called on the producer's thread.
+        """
+        if partition is None and timestamp is None and not headers:
+            delivery = self._send_plain(topic, value, key, on_delivery)
+            if delivery is not None:
+                return delivery
+        return self._send_other(topic, value, key, partition, timestamp, headers, on_delivery)
+
+    def _send_plain(self, topic: str, value: Any, key: Any, on_delivery: Any) -> Delivery | None:
+        """Add a record to its partition's open batch; None if it needs more than that."""
+        batches = self._plain_topics.get(topic)
+        if batches is None or self._lineage.generation != self._generation:
+            return None
+        if on_delivery is not None and not callable(on_delivery):
+            return None
+        now_ns = self._clock_ns()
+        return batches.send(now_ns // _NS_PER_MS, key, value, on_delivery)
+
+    def _send_other(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Any,
+        on_delivery: Callback | None,
+    ) -> Delivery:
+        raise NotImplementedError
 
 
 # A compiled function is no plain function: that is how the variants know which of them they are.

@@ -52,6 +52,7 @@ if TYPE_CHECKING or not PURE_ASKED:
         BufferMemory,
         Delivery,
         OpenBatch,
+        PlainSend,
         TopicBatches,
         pack_headers,
         record_size_max,
@@ -83,6 +84,7 @@ else:
     NO_HEADERS, pack_headers = _accumulate.NO_HEADERS, _accumulate.pack_headers
     BufferMemory, Delivery, OpenBatch = _accumulate.BufferMemory, _accumulate.Delivery, _accumulate.OpenBatch
     TopicBatches, record_size_max = _accumulate.TopicBatches, _accumulate.record_size_max
+    PlainSend = _accumulate.PlainSend
     _consume = load_variant("kernel_consume", pure=True)
     ConsumerRecord, RecordDecoder = _consume.ConsumerRecord, _consume.RecordDecoder
     Deserializer = _consume.Deserializer
@@ -108,6 +110,7 @@ __all__ = [
     "NumbersColumn",
     "OpenBatch",
     "Places",
+    "PlainSend",
     "Record",
     "RecordColumns",
     "RecordDecoder",

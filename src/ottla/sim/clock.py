@@ -15,6 +15,9 @@ class ManualClock:
     def now_ms(self) -> int:
         return self._now_ms
 
+    def now_ns(self) -> int:
+        return self.now_ms() * 1_000_000
+
     def monotonic_s(self) -> float:
         return self._monotonic_ms / 1000
 
@@ -38,6 +41,9 @@ class LoopClock:
 
     def now_ms(self) -> int:
         return self._offset_ms + int(self._loop.time() * 1000)
+
+    def now_ns(self) -> int:
+        return self.now_ms() * 1_000_000
 
     def monotonic_s(self) -> float:
         return self._loop.time()

@@ -33,6 +33,8 @@ class Clock:
     def now_ms(self) -> int:
         raise AssertionError("durations need no wall clock")
 
+    now_ns = now_ms
+
 
 def test_a_reason_is_logged_after_some_seconds_and_then_every_minute(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()

@@ -2,6 +2,7 @@
 
 import gc
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -190,3 +191,69 @@ def test_a_delivery_asks_its_batch(kernel: Any) -> None:
     assert delivery.result(timeout=2) == (3, 99, 2)
     assert delivery.exception(1) == (3, 1)
     assert repr(delivery) == "Delivery(number 3)"
+
+
+def plain_sender(kernel: Any, batches: Any) -> Any:
+    """A producer with the topic `t`, whose `_send_other` returns what it was given."""
+
+    class Sender(kernel.PlainSend):  # type: ignore[misc]  # a variant's class is Any
+        def _send_other(self, *given: Any) -> Any:
+            return given
+
+    sender = Sender()
+    sender._plain_topics = {"t": batches}
+    sender._lineage = SimpleNamespace(generation=1)
+    sender._generation = 1
+    sender._clock_ns = lambda: 1_700_000_000_123_999_999
+    return sender
+
+
+@each_variant
+def test_a_plain_record_goes_into_its_open_batch(kernel: Any) -> None:
+    batches = kernel.TopicBatches(1, nullcontext(), False)
+    batches.open[0] = batch = filled(kernel, [])
+    sender = plain_sender(kernel, batches)
+    first = sender.send("t", b"v", b"k")
+    second = sender.send("t", value=None, key=b"k", on_delivery=print)
+    assert [(each.batch is batch, each.index, each.timestamp) for each in (first, second)] == [
+        (True, 0, 1_700_000_000_123),
+        (True, 1, 1_700_000_000_123),
+    ]
+    assert batch.callbacks == {1: (1_700_000_000_123, print)}
+
+
+@each_variant
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"partition": 0},
+        {"timestamp": 5},
+        {"headers": [("a", b"b")]},
+        {"on_delivery": "not a function"},
+        {"topic": "unknown"},
+        {"value": "text"},
+        {"key": 7},
+    ],
+)
+def test_every_other_record_is_left_to_the_producer(kernel: Any, given: dict[str, Any]) -> None:
+    batches = kernel.TopicBatches(1, nullcontext(), False)
+    batches.open[0] = batch = filled(kernel, [])
+    named = {"topic": "t", "value": b"v", "key": b"k", "partition": None, "timestamp": None, "headers": (), "on_delivery": None}
+    assert plain_sender(kernel, batches).send(**{"topic": "t", "value": b"v", "key": b"k", **given}) == tuple(
+        {**named, **given}.values()
+    )
+    assert batch.count == 0
+
+
+@each_variant
+def test_a_forked_child_and_a_full_batch_are_left_to_the_producer(kernel: Any) -> None:
+    batches = kernel.TopicBatches(1, nullcontext(), False)
+    sender = plain_sender(kernel, batches)
+    left = ("t", b"v", None, None, None, (), None)
+    assert sender.send("t", b"v") == left, "no batch is open"
+    batches.open[0] = filled(kernel, [(1, None, b"a", ())], size_max=70)
+    batches.sticky = 0
+    assert sender.send("t", b"v" * 100) == ("t", b"v" * 100, *left[2:])
+    batches.open[0] = filled(kernel, [])
+    sender._lineage.generation = 2
+    assert sender.send("t", b"v") == left

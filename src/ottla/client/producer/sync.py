@@ -41,7 +41,7 @@ from ottla.errors import BufferExhaustedError, IllegalStateError, KafkaError, Ti
 from ottla.errors.faults import without_frames
 from ottla.errors.texts import counted
 from ottla.ids import Uuid
-from ottla.records.kernels import NO_HEADERS, Delivery, TopicBatches
+from ottla.records.kernels import NO_HEADERS, Delivery, PlainSend
 
 if TYPE_CHECKING:  # what runs on the event loop is loaded with the first producer, what transactions need with the first one
     from ottla.client.metrics import ClientMetrics
@@ -82,7 +82,7 @@ class ThreadWaiting:
         raise IllegalStateError("this delivery belongs to a synchronous producer: call its result() instead of awaiting it")
 
 
-class Producer(MeasuredFace, Generic[K, V]):
+class Producer(MeasuredFace, PlainSend, Generic[K, V]):
     """Sends records to Kafka.
 
     with Producer("localhost:9092", value_serializer="json") as producer:
@@ -114,7 +114,7 @@ class Producer(MeasuredFace, Generic[K, V]):
         self._process_id = threads.process_id()
         self._lineage = threads.lineage()
         self._generation = self._lineage.generation
-        self._clock_ms = world.clock.now_ms
+        self._clock_ms, self._clock_ns = world.clock.now_ms, world.clock.now_ns
         self._thread = waiting.thread = threads.start_loop("ottla-producer")
         try:
 
@@ -130,38 +130,39 @@ class Producer(MeasuredFace, Generic[K, V]):
         self._topics = core.accumulator.topics
         self._transactions = core.transactions
         is_plain = self._intake.is_plain() and core.transactions is None
-        self._plain_topics: dict[str, TopicBatches] = self._topics if is_plain else {}
-        """The topics whose open batches take records as they are; none once it is closed."""
+        self._plain_topics = self._topics if is_plain else {}
         self._is_closed = False
         self._finalizer = weakref.finalize(self, _abandoned, core, self._thread, self._lineage, self._generation)
 
     # Sending
 
-    def send(
+    if TYPE_CHECKING:  # it is `PlainSend.send`, which knows no types of keys and values
+
+        def send(
+            self,
+            topic: str,
+            value: V | None = None,
+            key: K | None = None,
+            *,
+            partition: int | None = None,
+            timestamp: int | None = None,
+            headers: Headers = (),
+            on_delivery: OnDelivery | None = None,
+        ) -> Delivery: ...
+
+    def _send_other(
         self,
         topic: str,
-        value: V | None = None,
-        key: K | None = None,
-        *,
-        partition: int | None = None,
-        timestamp: int | None = None,
-        headers: Headers = (),
-        on_delivery: OnDelivery | None = None,
+        value: V | None,
+        key: K | None,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Headers,
+        on_delivery: OnDelivery | None,
     ) -> Delivery:
-        """Add a record to its partition's batch, and return a handle of what becomes of it.
-
-        Raises at once what is wrong with the record: its topic's name, its types, its size. `timestamp` is in milliseconds
-        since 1970, now by default. `on_delivery(metadata, error)` is called on the producer's thread.
-        """
+        """Send a record that `PlainSend` has left: it has headers, a partition or a serializer, or needs a new batch."""
         if on_delivery is not None:
             check_callback("on_delivery", on_delivery)
-        batches = self._plain_topics.get(topic)
-        if batches is not None and partition is None and timestamp is None and not headers:
-            if self._lineage.generation != self._generation:
-                raise self._unusable()
-            delivery = batches.send(self._clock_ms(), key, value, on_delivery)
-            if delivery is not None:
-                return delivery
         if self._is_closed or self._lineage.generation != self._generation:
             raise self._unusable()
         if self._transactions is not None:

@@ -40,7 +40,7 @@ class PartitionsWatch:
         return False
 
     def ends(self) -> None:
-        """The process is killed now. A leader without followers tells of its high watermark in the next turn: tell it before."""
+        """The process is about to be killed. A leader without followers would tell of its high watermark in the next turn."""
         for partition in self._partitions:
             if partition.is_leading and partition.log.failure is None:
                 self.settle(partition)
