@@ -68,6 +68,8 @@ class Node:
         self.id = held.node_id
         self.epoch = -1
         self.is_up = True
+        self.lives = 1
+        """Changes when it loses its power, not when it is killed: then others hear nothing of its end."""
         self.is_cut_off = False
         self.is_deaf = False
         """Whether the controller's answers and the metadata do not come, though requests go out."""
@@ -114,9 +116,13 @@ class Node:
     async def forward(self, context: Any, request: Message, timeout_ms: int | None = None) -> Any:
         raise AssertionError("brokers forward nothing here")
 
-    async def stop(self) -> None:
+    async def stop(self, *, silently: bool = False) -> None:
+        """End the process; `silently` as by a power loss."""
         self.is_up = False
-        self.died.set_result(None)
+        if silently:
+            self.lives += 1
+        else:
+            self.died.set_result(None)
         if self.following is not None:
             self.following.cancel()
             await asyncio.gather(self.following, return_exceptions=True)
@@ -138,6 +144,7 @@ class LoopbackLink:
         self.caller, self.host, self.port = caller, host, port
         self.peer_died = caller.world.nodes[port].died
         self.is_over = False
+        self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @classmethod
     async def connect(cls, caller: Any, host: str, port: int, options: object) -> "LoopbackLink":
@@ -156,6 +163,7 @@ class LoopbackLink:
         if self.is_over:
             raise LinkEnded(self.host, "the link has ended")
         await self._travel()
+        lives = self.caller.world.nodes[self.port].lives
         version = APIS[message.KEY].newest
         received = decode_all(type(message), version, encode_bytes(message, version))
         held = self.caller.world.nodes[self.port].held
@@ -163,10 +171,12 @@ class LoopbackLink:
         handled: Handled = handler.handle(held.context(message.KEY, version), received)
         if isinstance(handled, Pending):
             answer = future_of(handled)
-            await asyncio.wait([answer, self.peer_died], return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done():
+            await asyncio.wait([answer, self.peer_died, self._closed], return_when=asyncio.FIRST_COMPLETED)
+            if self.caller.world.nodes[self.port].lives != lives:
+                await self._closed  # it has lost its power, and nothing comes any more
+            if self._closed.done() or not answer.done():
                 self.is_over = True
-                raise LinkEnded(self.host, "the peer was killed")
+                raise LinkEnded(self.host, "the peer was killed, or the link closed")
             handled = answer.result()
         if message.KEY == 1:
             for entry in handled.responses:  # type: ignore[union-attr]
@@ -177,6 +187,8 @@ class LoopbackLink:
 
     def close(self) -> None:
         self.is_over = True
+        if not self._closed.done():
+            self._closed.set_result(None)
 
 
 class Replicas:
@@ -247,7 +259,13 @@ class Replicas:
         node.epoch = len(self.records)
         endpoint = BrokerEndpoint(name=LISTENER, host="node", port=node.id)
         self.records.append(
-            RegisterBrokerRecord(broker_id=node.id, broker_epoch=node.epoch, end_points=[endpoint], fenced=False)
+            RegisterBrokerRecord(
+                broker_id=node.id,
+                broker_epoch=node.epoch,
+                incarnation_id=Uuid(node.epoch.to_bytes(16, "big")),
+                end_points=[endpoint],
+                fenced=False,
+            )
         )
         if any(isinstance(each, PartitionRecord) for each in self.records) and self.state.leader == -1:
             self.elect()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ottla.broker.replication.quota import ReplicationQuota
     from ottla.broker.settings import BrokerSettings
     from ottla.env import Network
-    from ottla.ids import TopicPartition
+    from ottla.ids import TopicPartition, Uuid
 
 logger = logging.getLogger("ottla.replication")
 
@@ -66,6 +66,8 @@ class ReplicaFetcher:
         self._broker_epoch = broker_epoch
         self._loop = asyncio.get_running_loop()
         self._link: Link | None = None
+        self._incarnation: Uuid | None = None
+        """The leader's process that the link leads to."""
         self._failures = 0
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -81,6 +83,12 @@ class ReplicaFetcher:
 
     def unfollow(self, key: Key) -> None:
         self.machine.unfollow(key)
+
+    def leader_changed(self) -> None:
+        """The leader's registration has changed. A process that lost its power answers no more, and no packet says so."""
+        broker = self._metadata.image.cluster.brokers.get(self.leader_id)
+        if self._link is not None and broker is not None and broker.incarnation_id != self._incarnation:
+            self._link.close()  # a request under way fails now, not after replica.socket.timeout.ms
 
     async def stop(self) -> None:
         """Send no more requests, and wait for the tasks that change logs."""
@@ -169,6 +177,7 @@ class ReplicaFetcher:
         options = LinkOptions(
             client_id=f"broker-{self._partitions.node_id}-replica-fetcher", connect_timeout_ms=_CONNECT_MS, in_flight_max=1
         )
+        self._incarnation = None if broker is None else broker.incarnation_id
         self._link = await Link.connect(self._network, endpoint.host, endpoint.port, options)
         return self._link
 

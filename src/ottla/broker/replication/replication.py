@@ -102,6 +102,8 @@ class Replication:
             held = self._partitions.by_id.get(topic_id, {})
             self._drop(topic_id, self._leaders.get(topic_id, {}).keys() - held.keys())
             self._follow(held.values())
+        for broker_id in delta.changed_brokers & self._fetchers.keys():
+            self._fetchers[broker_id].leader_changed()
         if delta.changed_brokers:
             for partition in self._partitions:
                 if partition.in_sync is not None:  # who may be in sync has changed, and so what the high watermark waits for

@@ -166,6 +166,22 @@ def test_fetcher_comes_back_after_its_leader_was_restarted() -> None:
     virtual(scenario())
 
 
+def test_request_to_a_process_that_lost_its_power_ends_when_the_next_is_registered() -> None:
+    """No packet says that it is gone: without the metadata the request would wait for replica.socket.timeout.ms."""
+
+    async def scenario() -> None:
+        async with Replicas.open(Random(11)) as world:
+            await world.produce(b"a")
+            leader = world.nodes[1]
+            await leader.stop(silently=True)  # and it is back before its session ends
+            await leader.restart()
+            await world.settle()
+            assert await world.produce(b"b") == ErrorCode.NONE
+            assert values(world.nodes[3].partition, Isolation.LOG_END) == [b"a", b"b"]
+
+    virtual(scenario())
+
+
 def test_follower_that_appended_a_part_goes_on_behind_it() -> None:
     """Its log ends within the response that failed: fetched again from the old offset, it could never be appended."""
 
