@@ -7,7 +7,7 @@ and again when it has ended or its broker has moved. One event loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.background import watched
@@ -15,7 +15,7 @@ from ottla.broker.hosts.coordinators.verification import ASKED_AGAIN_MAX, Begun
 from ottla.coordinator.contract import Producer
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.ids import TopicPartition
+from ottla.ids import TopicPartition, Uuid
 from ottla.link import Link, LinkError, LinkOptions
 from ottla.wire.base import Message
 from ottla.wire.messages.add_partitions_to_txn import (
@@ -40,7 +40,8 @@ class OtherBrokers:
         self._node_id = node_id
         self._settings = settings
         self._metadata = metadata
-        self._links: dict[tuple[int, int], Link] = {}
+        self._links: dict[tuple[int, int], tuple[Uuid, Link]] = {}
+        """Broker and API → the broker's incarnation, which the link leads to, and the link."""
         self._opening: dict[tuple[int, int], asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -125,6 +126,13 @@ class OtherBrokers:
 
     # -- connections
 
+    def brokers_changed(self, broker_ids: Set[int]) -> None:
+        """Registrations have changed. A process that lost its power answers no more, and no packet says so."""
+        for (broker_id, _), (incarnation_id, link) in self._links.items():
+            broker = self._metadata.image.cluster.brokers.get(broker_id)
+            if broker_id in broker_ids and broker is not None and broker.incarnation_id != incarnation_id:
+                link.close()  # requests under way fail now, not after request.timeout.ms
+
     async def _ask(self, broker_id: int, request: Message) -> Any:
         """The broker's response; None if it cannot be reached."""
         key = (broker_id, request.KEY)
@@ -139,15 +147,17 @@ class OtherBrokers:
         config = self._settings.current
         broker = self._metadata.image.cluster.brokers.get(key[0])
         endpoint = None if broker is None else broker.endpoints.get(config.inter_broker_listener_name)
-        if endpoint is None:
+        if broker is None or endpoint is None:
             return None
         known = self._links.get(key)
         if known is not None:
-            if (known.host, known.port) == (endpoint.host, endpoint.port) and not known.is_over:
-                return known
-            known.close()
+            link = known[1]
+            if (link.host, link.port) == (endpoint.host, endpoint.port) and not link.is_over:
+                return link
+            link.close()
         options = LinkOptions(client_id=f"broker-{self._node_id}-transactions")
-        link = self._links[key] = await Link.connect(self._network, endpoint.host, endpoint.port, options)
+        link = await Link.connect(self._network, endpoint.host, endpoint.port, options)
+        self._links[key] = (broker.incarnation_id, link)
         return link
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -161,7 +171,7 @@ class OtherBrokers:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for link in self._links.values():
+        for _, link in self._links.values():
             link.close()
 
 

@@ -111,6 +111,8 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
     def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """The metadata has changed; partitions and settings have been updated already."""
         self._settings = transaction_settings(self._broker_settings, image)
+        if delta.changed_brokers:
+            self._others.brokers_changed(delta.changed_brokers)
         for hosted in self.active.values():
             hosted.shard.follow(self._settings)
         self.follow()

@@ -3,19 +3,25 @@
 import asyncio
 from typing import Any, cast
 
+from tests.support.nodes.fake_node import FakeNetwork, FakeNode
+
 from ottla.broker.hosts.coordinators.other_brokers import OtherBrokers, _verified
 from ottla.broker.hosts.coordinators.transaction_markers import Marker, Outcome
 from ottla.broker.hosts.coordinators.verification import Begun
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.coordinator.contract import Producer
 from ottla.errors.codes import ErrorCode
-from ottla.ids import TopicPartition
+from ottla.ids import TopicPartition, Uuid
+from ottla.metadata.image.delta import MetadataDelta
+from ottla.metadata.image.image import Provenance
 from ottla.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
+from ottla.wire.messages.metadata_records import BrokerEndpoint, RegisterBrokerRecord
+from ottla.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
 ZERO, ONE = TopicPartition("topic", 0), TopicPartition("topic", 1)
 
@@ -89,3 +95,32 @@ def test_coordinator_is_asked_again_when_a_marker_has_ended_what_was_begun() -> 
 
     assert asyncio.run(story()) == {ZERO: ErrorCode.NONE}
     assert (len(asked), began) == (2, [1])  # begun again after the first answer, before the second question
+
+
+def test_request_to_a_process_that_lost_its_power_ends_when_the_next_is_registered() -> None:
+    async def story() -> Outcome:
+        node = FakeNode({WriteTxnMarkersRequest: lambda request, version: None})  # no answer, and no end of the connection
+        metadata = MetadataCache()
+        register(metadata, b"1")
+        others = OtherBrokers(FakeNetwork({("two", 9092): node}), 1, cast(Any, Settings), metadata)
+        written: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        others.write_markers(2, Marker(Producer(7, 0), True, 0, 2), [ZERO], written.set_result)
+        while not node.asked_for(WriteTxnMarkersRequest):
+            await asyncio.sleep(0)
+        others.brokers_changed({2})  # another change of the same registration
+        await asyncio.sleep(0)
+        assert not written.done()
+        register(metadata, b"2")
+        others.brokers_changed({2})
+        outcome = await asyncio.wait_for(written, 0.5)
+        await others.stop()
+        return outcome
+
+    assert asyncio.run(story()) == {ZERO: ErrorCode.NOT_LEADER_OR_FOLLOWER}
+
+
+def register(metadata: MetadataCache, incarnation: bytes) -> None:
+    delta = MetadataDelta(metadata.image)
+    endpoint = BrokerEndpoint(name="PLAINTEXT", host="two", port=9092)
+    delta.replay(RegisterBrokerRecord(broker_id=2, incarnation_id=Uuid(incarnation * 16), end_points=[endpoint]))
+    metadata.image = delta.finish(Provenance(1, 1, 0))
