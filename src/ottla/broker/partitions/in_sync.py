@@ -46,7 +46,16 @@ class Change(NamedTuple):
 class RemoteReplica:
     """What fetches have shown of one other replica. Its log end offset is in `InSyncReplicas.ends`."""
 
-    __slots__ = ("_caught_up_s", "_resting_in", "broker_epoch", "fetched_end", "fetched_s", "log_start_offset")
+    __slots__ = (
+        "_caught_up_s",
+        "_mark_end",
+        "_mark_s",
+        "_resting_in",
+        "broker_epoch",
+        "fetched_end",
+        "fetched_s",
+        "log_start_offset",
+    )
 
     def __init__(self, caught_up_s: float) -> None:
         self._caught_up_s = caught_up_s
@@ -55,6 +64,8 @@ class RemoteReplica:
         self.fetched_s = _NEVER
         self.fetched_end = -1
         """The leader's log end offset at its last fetch."""
+        self._mark_s, self._mark_end = _NEVER, -1
+        """A fetch, and the leader's log end offset then, that the replica has not reached yet."""
         self.broker_epoch = NO_BROKER_EPOCH
         self.log_start_offset = -1
 
@@ -73,6 +84,10 @@ class RemoteReplica:
             self.caught_up_at(now_s)
         elif offset >= self.fetched_end:
             self.caught_up_at(self.fetched_s)  # it has what the leader had at its last fetch
+        elif offset >= self._mark_end:
+            self.caught_up_at(self._mark_s)  # several answers behind, but it keeps pace: Kafka would drop it
+        if offset >= self._mark_end:
+            self._mark_s, self._mark_end = now_s, leader_end
         self.fetched_s, self.fetched_end = now_s, leader_end
         self.log_start_offset, self.broker_epoch = log_start_offset, broker_epoch
 

@@ -78,6 +78,15 @@ def test_replica_that_keeps_pace_without_ever_reaching_the_end_stays() -> None:
     assert replicas.shrinkage(1000, LAG_S, now_s=100) == (1, 2)
 
 
+def test_replica_that_is_several_answers_behind_and_keeps_pace_stays() -> None:
+    replicas = of(isr=(1, 2))
+    for second in range(1, 101):  # each answer brings one batch, and the leader is always four ahead
+        replicas.fetched(2, second * 10, 0, 7, second * 10 + 40, now_s=second)
+        assert replicas.shrinkage(second * 10 + 40, LAG_S, second) is None
+    replicas.fetched(2, 1005, 0, 7, 2000, now_s=101)
+    assert replicas.shrinkage(2000, LAG_S, 120) == (1,), "now it falls behind"
+
+
 def test_fetch_of_an_earlier_process_is_stale() -> None:
     replicas = of()
     assert not replicas.is_stale(2, 7)
