@@ -144,7 +144,7 @@ def _follow(replica: Replica, role: Follower, now_ms: int) -> int:
             return now_ms
         if role.has_fetched:  # it supports candidates from now on: a newer voter set may have it as a voter
             replica.set_role(role._replace(has_fetched=False))
-        return _find_leader(replica, now_ms)
+        return _find_leader(replica, now_ms, address)
     deadline_ms = role.fetch_deadline_ms
     if replica.connections.has_any:
         return deadline_ms  # one Fetch at a time: two answers could both append
@@ -186,11 +186,17 @@ def _update_of_voter(replica: Replica, role: Follower) -> Message | None:
     return add_raft_voter.build(replica) if old is None else remove_raft_voter.build(replica, old.key)
 
 
-def _find_leader(replica: Replica, now_ms: int) -> int:
-    """Fetch from any bootstrap server: its answer names the leader. One at a time."""
+def _find_leader(replica: Replica, now_ms: int, known: tuple[str, int] | None = None) -> int:
+    """Fetch from any bootstrap server: its answer names the leader. One at a time.
+
+    The `known` leader gets its turn, too: it may lead on after a silence, and not be a bootstrap server. The others would name
+    it again and again, and that is nothing new.
+    """
     from ottla.raft.requests import fetch
 
     servers = replica.settings.bootstrap_servers
+    if known is not None and known not in servers:
+        servers = (*servers, known)
     if replica.connections.has_any or replica.is_log_changing or replica.synced_offset < replica.log.end_offset:
         return NEVER_MS
     server = replica.connections.next_bootstrap(servers, now_ms)

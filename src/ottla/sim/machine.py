@@ -21,7 +21,7 @@ from typing import Any
 from ottla.broker.formatting import format_if_new
 from ottla.broker.node import Node
 from ottla.env import World
-from ottla.errors import OttlaError
+from ottla.errors import KafkaError, OttlaError
 from ottla.sim.clock import LoopClock
 from ottla.sim.disk import MemoryDisk
 from ottla.sim.loop import Process, VirtualLoop
@@ -189,6 +189,16 @@ class Machine:
         assert self._process is not None
         assert self.node is not None
         await self._loop.spawn(self._process, work(self.node))
+
+    def serving_shard(self, group: str) -> object:
+        """The shard with which the node serves a group as its coordinator; None if it does not, as while it loads the shard."""
+        if self.node is None or not self._up.is_set():
+            return None
+        groups = self.node.services.coordinators._groups
+        try:
+            return None if groups is None else groups.shard_for(group)
+        except KafkaError:
+            return None
 
     # Pausing
 

@@ -103,6 +103,7 @@ class _Run:
             ]
         )
         self.stage = Stage(seed, self._network, trace, checkers, (self.machine.name,), self.plan.version.first)
+        self.stage.serving_shard = lambda group, node: self.machine.serving_shard(group)
         self.admin = Admin(
             self.stage, self.plan.admin_pause_s_max, self.plan.scene != "logs", raises_version=self.plan.version.is_raised
         )

@@ -2,6 +2,7 @@
 
 from tests.support.raft.replicas import answer_in, ask, elected, key, replica_of_three, sent_in, vote_answer
 
+from ottla.errors.codes import ErrorCode
 from ottla.raft.election import ElectionState
 from ottla.raft.replica import Replica
 from ottla.raft.roles.candidate import Candidate
@@ -40,6 +41,41 @@ def test_follower_asks_bootstrap_servers_while_its_leader_fails() -> None:
     (send,) = sent_in(replica.failed(3, correlation, 10))
     assert send.destination.host == "h9"
     assert sent_in(replica.tick(11)) == [], "one Fetch at a time"
+
+
+def test_observer_asks_a_leader_that_was_silent_again_if_the_bootstrap_server_names_it() -> None:
+    replica = replica_of_three(7, election=ElectionState(2, 3), can_be_voter=False)
+    (send,) = sent_in(replica.failed(3, replica.connections._in_flight[3].correlation, 2000))
+    assert send.destination.host == "h9"
+    refusal = PartitionData(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LEADER_3)
+    refused = FetchResponse(responses=[FetchableTopicResponse(partitions=[refusal])])
+    (send,) = sent_in(replica.received(send.destination.id, send.correlation, refused, 2001))
+    assert send.destination.host == "h3"
+    (send,) = sent_in(replica.failed(send.destination.id, send.correlation, 4001))
+    assert send.destination.host == "h9", "they take turns"
+
+
+def test_observer_of_a_leader_that_was_silent_follows_it_again_when_it_answers() -> None:
+    replica = replica_of_three(7, election=ElectionState(2, 3), can_be_voter=False)
+    (send,) = sent_in(replica.failed(3, replica.connections._in_flight[3].correlation, 2000))
+    (send,) = sent_in(replica.failed(send.destination.id, send.correlation, 3000))
+    assert send.destination.host == "h3"
+    answer = FetchResponse(responses=[FetchableTopicResponse(partitions=[PartitionData(current_leader=LEADER_3)])])
+    (send,) = sent_in(replica.received(send.destination.id, send.correlation, answer, 3001))
+    assert send.destination.id == 3
+    assert isinstance(replica.role, Follower)
+    assert (replica.role.has_fetched, replica.role.fetch_deadline_ms) == (True, 5001)
+
+
+def test_leader_that_is_a_bootstrap_server_is_not_asked_twice_in_a_round() -> None:
+    replica = replica_of_three(7, election=ElectionState(2, 3), can_be_voter=False)
+    replica.settings = replica.settings._replace(bootstrap_servers=(("h9", 9), ("h3", 3)))
+    (send,) = sent_in(replica.failed(3, replica.connections._in_flight[3].correlation, 2000))
+    asked = [send.destination.host]
+    for now_ms in (3000, 4000, 5000):
+        (send,) = sent_in(replica.failed(send.destination.id, send.correlation, now_ms))
+        asked.append(send.destination.host)
+    assert asked == ["h9", "h3", "h9", "h3"]
 
 
 def test_leader_tells_only_voters_that_have_not_fetched() -> None:

@@ -139,7 +139,8 @@ class Beat(NamedTuple):
     """An answered heartbeat of a member of a consumer group. `places` is None if the assignment did not change.
 
     For classic members of mixed groups also a SyncGroup answer. `is_joined` is set for these, and where the member joined.
-    `is_deposed`: answered by a node that was no longer the group's coordinator, and may not have known it.
+    `is_heard` is not set if the node that answered was no longer the group's coordinator, and may not have known it; and if it
+    may have been loading the group, since a Heartbeat succeeds then for every member.
     """
 
     group: str
@@ -149,7 +150,7 @@ class Beat(NamedTuple):
     requested_s: float
     answered_s: float
     is_joined: bool = False
-    is_deposed: bool = False
+    is_heard: bool = True
 
 
 @dataclass(eq=False)

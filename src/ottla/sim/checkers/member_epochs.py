@@ -1,8 +1,9 @@
 """A member of a consumer group gets a partition only after its previous owner released it, or may have been fenced.
 
 A member may have been fenced if more than a session timeout has passed since it sent the last heartbeat that its coordinator
-answered. One that is deposed, and cannot know it yet, answers too, but the next coordinator does not hear of it. The members
-here release partitions at once, so the rebalance timeout never expires. A member that lost a partition to another
+heard. One that is deposed, and cannot know it yet, answers too, but the next coordinator does not hear of it. One that loads
+the group answers every Heartbeat with success, as Apache Kafka's does: also those of members that are fenced in its log. The
+members here release partitions at once, so the rebalance timeout never expires. A member that lost a partition to another
 cannot commit for it, except in its current epoch. A member's epochs rise.
 
 The same holds for groups with members of both protocols. Their classic members release all partitions before they join again.
@@ -62,7 +63,7 @@ class MemberEpochs(Checker):
         if beat.epoch != own.epoch:
             own.since_s = beat.answered_s
         own.epoch = beat.epoch
-        if not beat.is_deposed:
+        if beat.is_heard:
             own.heard_s = beat.requested_s
         for place in beat.places or ():
             if place not in own.held:

@@ -60,6 +60,8 @@ class Stage:
     """How many replicas the topics of clients get."""
     is_coordinator: Callable[[str, int, float], bool] = lambda group, node, since_s: True
     """Whether a node has been the coordinator of a group since then, whether the node knows it or not."""
+    serving_shard: Callable[[str, int], object] = lambda group, node: True
+    """With what a node serves a group as its coordinator: None while it loads the group, and another object after each load."""
     history: History = field(init=False)
     """What clients did and saw."""
     node_ids: dict[str, int] = field(init=False)

@@ -12,6 +12,7 @@ from ottla.ids import Uuid
 from ottla.sim.checkers.checker import Assigned, Beat, Commit, Place, TopicPlan
 from ottla.sim.clients.group_client import NOT_A_MEMBER, GroupClient
 from ottla.sim.clients.observer import ClientObserver
+from ottla.wire.base import Message
 from ottla.wire.consumer_protocol import read_assignment, read_subscription
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from ottla.wire.messages.heartbeat import HeartbeatRequest
@@ -43,8 +44,15 @@ class GroupObserver(ClientObserver):
         self._commits: dict[int, Commit] = {}
         self._tried: dict[tuple[Place, int], None] = {}
         """Offsets that were sent before and may be committed, though a later attempt was refused."""
+        self._asked: dict[int, object] = {}
+        """What served the group where a Heartbeat was sent, when it was sent."""
 
     # Requests
+
+    def sent(self, request: Request, message: Message, version: int) -> None:
+        if isinstance(message, HeartbeatRequest):
+            self._asked[id(message)] = self.stage.serving_shard(self._group, request.node)
+        super().sent(request, message, version)
 
     def on_sent(self, message: Any) -> None:
         if isinstance(message, JoinGroupRequest):
@@ -88,6 +96,7 @@ class GroupObserver(ClientObserver):
         self.client.note("commit", f"{self._group} epoch {epoch} {listed}")
 
     def on_failure(self, message: Any) -> None:
+        self._asked.pop(id(message), None)
         if isinstance(message, OffsetCommitRequest) and self._reports_offsets:
             self._tried.update(dict.fromkeys(self._commits.pop(id(message)).offsets.items()))
 
@@ -96,6 +105,7 @@ class GroupObserver(ClientObserver):
     def on_answer(self, request: Request, message: Any, response: Any, sent_s: float) -> None:
         if isinstance(message, OffsetCommitRequest | OffsetFetchRequest) and not self._reports_offsets:
             return
+        asked = self._asked.pop(id(message), None)
         if isinstance(message, OffsetCommitRequest):
             self._committed(self._commits.pop(id(message)), response)
         elif isinstance(message, OffsetFetchRequest):
@@ -113,7 +123,9 @@ class GroupObserver(ClientObserver):
             elif isinstance(message, HeartbeatRequest):
                 if self._protocol == "consumer":
                     beat = Beat(self._group, message.member_id, message.generation_id, None, sent_s, self.stage.now_s())
-                    self._report_beat(beat, request)
+                    # Only what served all the time has heard of it: while a group is loaded, Heartbeats succeed for everyone.
+                    is_served = asked is not None and asked is self.stage.serving_shard(self._group, request.node)
+                    self._report_beat(beat._replace(is_heard=is_served), request)
             elif isinstance(message, ConsumerGroupHeartbeatRequest):
                 self._beat_answered(request, message, response, sent_s)
 
@@ -149,8 +161,8 @@ class GroupObserver(ClientObserver):
         self._report_beat(beat, request)
 
     def _report_beat(self, beat: Beat, request: Request) -> None:
-        is_deposed = not self.stage.is_coordinator(self._group, request.node, beat.requested_s)
-        self.stage.checkers.heartbeat_answered(beat._replace(is_deposed=is_deposed))
+        is_coordinator = self.stage.is_coordinator(self._group, request.node, beat.requested_s)
+        self.stage.checkers.heartbeat_answered(beat._replace(is_heard=beat.is_heard and is_coordinator))
 
     def _assigned(self, epoch: int, member: str, places: list[Place]) -> None:
         self.client.note("assigned", f"epoch {epoch} {' '.join(map(str, places))}")

@@ -141,6 +141,7 @@ class _Run:
         self.stage = Stage(seed, self._network, trace, checkers, cluster.names, base.version.first)
         self.stage.replication_factor = plan.replication_factor
         self.stage.is_coordinator = coordinators.is_coordinator
+        self.stage.serving_shard = self._serving_shard
         self.admin = Admin(self.stage, base.admin_pause_s_max, base.scene != "logs", raises_version=base.version.is_raised)
         self.auditor = Auditor(self.stage)
         self._cast = Cast(base, self.stage, self.admin)
@@ -151,6 +152,10 @@ class _Run:
     def _held_by(self, number: int, key: PartitionKey) -> HeldPartition | None:
         machine = self.machines.by_id(number)
         return None if machine is None else machine.held(key)
+
+    def _serving_shard(self, group: str, number: int) -> object:
+        machine = self.machines.by_id(number)
+        return None if machine is None else machine.serving_shard(group)
 
     async def run(self) -> dict[str, int]:
         self.stage.gate.set()

@@ -15,6 +15,7 @@ from ottla.wire.base import Message
 from ottla.wire.messages import consumer_group_heartbeat as beats
 from ottla.wire.messages import offset_commit as commits
 from ottla.wire.messages import offset_fetch as fetches
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 def exchange(observer: GroupObserver, message: Message, response: Any, node: int = 1) -> None:
@@ -59,6 +60,36 @@ def test_a_member_that_joins_again_gives_up_what_it_does_not_name() -> None:
         exchange(observer, beat(0), answer(2, 1))
         assert checker.names() == ["heartbeat_answered", "given_up", "heartbeat_answered"]
         assert checker.events[1] == ("given_up", "g", "m", [Place(TOPIC, 0), Place(TOPIC, 1)])
+
+    on_stage(body)
+
+
+def test_a_heartbeat_is_heard_only_by_what_serves_the_group_all_the_time() -> None:
+    def body(stage: Stage, checker: Recording) -> None:
+        shards: dict[str, object] = {"g": None}
+        stage.serving_shard = lambda group, node: shards[group]
+        observer = GroupObserver(GroupClient(stage, "m0", "g"), "consumer", lambda: [TOPIC])
+        first, second = object(), object()
+        for sent_to, answered_by in ((None, None), (None, first), (first, first), (first, second), (first, None)):
+            shards["g"] = sent_to
+            request = Request(HeartbeatRequest(group_id="g", member_id="m", generation_id=1), 1)
+            observer.sent(request, request.message, 1)
+            shards["g"] = answered_by
+            observer.answered(request, HeartbeatResponse(), 1)
+        # A node that loads a group answers every Heartbeat with success, also for members that are fenced in its log.
+        assert [event[1].is_heard for event in checker.events] == [False, False, True, False, False]
+
+    on_stage(body)
+
+
+def test_other_answers_are_never_given_while_a_group_is_loaded() -> None:
+    def body(stage: Stage, checker: Recording) -> None:
+        stage.serving_shard = lambda group, node: None
+        stage.is_coordinator = lambda group, node, since_s: node == 1
+        observer = GroupObserver(GroupClient(stage, "m0", "g"), "consumer", lambda: [TOPIC])
+        for node in (1, 2):
+            exchange(observer, beat(1, 0), answer(1, 0), node)
+        assert [event[1].is_heard for event in checker.events] == [True, False]
 
     on_stage(body)
 

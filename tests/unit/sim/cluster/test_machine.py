@@ -4,6 +4,12 @@ from typing import Any
 
 import pytest
 
+from ottla.ids import TopicPartition
+from ottla.sim.checkers.checker import Checkers
+from ottla.sim.clients.client import Stage
+from ottla.sim.clients.consumer import open_consumer
+from ottla.sim.clients.group_client import GroupClient
+
 
 @pytest.mark.parametrize("is_static", [True, False])
 def test_three_machines_form_a_cluster(on_nodes: Any, is_static: bool) -> None:
@@ -55,3 +61,26 @@ def test_five_machines_of_which_three_are_controllers(on_nodes: Any) -> None:
         assert not any(machine.is_out_of_voters for machine in nodes.machines)
 
     on_nodes(body, count=5, controllers=3)
+
+
+def test_a_group_has_another_shard_after_each_load_and_none_meanwhile(on_nodes: Any) -> None:
+    async def body(nodes: Any) -> None:
+        await nodes.start()
+        assert [machine.serving_shard("g") for machine in nodes.machines] == [None] * 3, "nobody has asked for a coordinator"
+        stage = Stage(1, nodes.network, nodes.trace, Checkers([]), ("n1", "n2", "n3"))
+        stage.gate.set()
+        consumer = open_consumer(GroupClient(stage, "c0", "g"), group_id="g")
+        await consumer.committed([TopicPartition("t", 0)])
+        (machine,) = [each for each in nodes.machines if each.serving_shard("g") is not None]
+        first = machine.serving_shard("g")
+        assert machine.serving_shard("g") is first
+        first.give_up()
+        assert machine.serving_shard("g") is None
+        await nodes.until(lambda: machine.serving_shard("g") is not None)
+        assert machine.serving_shard("g") is not first
+        machine.kill()
+        machine.start()
+        assert machine.serving_shard("g") is None, "the shard of its last life"
+        await consumer.close()
+
+    on_nodes(body)
