@@ -5,7 +5,8 @@ Whether a node may be wiped is decided by what the others have:
 
 - of partitions, another replica that could lead (`safekeeping.py`);
 - of the metadata log, all that is committed and all that the node itself has, on every other controller: its last fetch may
-  still be on the way to the leader, and commit what it had. With static voters a wiped node votes under its old key, and does
+  still be on the way to the leader, and commit what it had. Each must have a record of the leader's epoch: one that led before
+  may be as long with other records. With static voters a wiped node votes under its old key, and does
   not remember its votes: all controllers must know the leader of the same epoch, so that none stands in it.
 
 A node is wiped only while all controllers are voters. Two lost voters of three would end the quorum, as in Kafka.
@@ -83,6 +84,8 @@ class DiskTroubles:
         controllers = [each for each in self._machines if each.is_controller]
         if len({each.quorum.epoch for each in controllers}) > 1 or not all(each.quorum.has_leader for each in controllers):
             return False
+        if any(each.quorum.log.last_epoch != each.quorum.epoch for each in controllers):
+            return False  # the records that it has may be others than the leader's
         end = max(self._committed_end(), machine.quorum.synced_offset if machine.is_controller else 0)
         kept = all(each.quorum.synced_offset >= end for each in controllers if each is not machine)
         return kept and self._safekeeping.may_end({machine.number}, loses_writes=True)

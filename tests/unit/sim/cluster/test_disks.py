@@ -60,7 +60,8 @@ def test_no_node_is_wiped_while_another_controller_is_down(on_nodes: Any) -> Non
 @pytest.mark.parametrize(("others_have", "is_wiped"), [(95, True), (92, False)])
 def test_no_node_is_wiped_whose_last_fetch_may_commit_what_others_lack(others_have: int, is_wiped: bool) -> None:
     def controller(number: int, synced_offset: int) -> Any:
-        quorum = SimpleNamespace(epoch=1, has_leader=True, synced_offset=synced_offset)
+        log = SimpleNamespace(last_epoch=1)
+        quorum = SimpleNamespace(epoch=1, has_leader=True, synced_offset=synced_offset, log=log)
         return SimpleNamespace(
             number=number, is_controller=True, is_up=True, is_lost=False, is_out_of_voters=False, quorum=quorum
         )
@@ -69,6 +70,8 @@ def test_no_node_is_wiped_whose_last_fetch_may_commit_what_others_lack(others_ha
     stage: Any = SimpleNamespace(seed=1)
     found = DiskTroubles(machines, stage, Safekeeping(), lambda: 92, lambda *_: True)
     assert found.may_lose(machines[1]) is is_wiped
+    machines[2].quorum.log.last_epoch = 0  # it is as long, with records that nobody else has
+    assert not found.may_lose(machines[1])
 
 
 def test_the_last_replica_in_sync_is_not_wiped(on_nodes: Any) -> None:
