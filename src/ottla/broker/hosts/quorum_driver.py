@@ -264,6 +264,8 @@ class QuorumDriver:
         deadline_ms = self.replica.deadline_ms
         if not self._is_started or deadline_ms >= NEVER_MS or self._is_closed or self._is_busy:
             return  # busy: the end of the step sets it, and a tick now would only wait, and set the timer again at once
+        if self.failure.done():
+            return  # no event is taken any more: the deadline would be past for ever, and the timer due at once
         due_s = deadline_ms / 1000 + 0.0005
         if self._timer is not None:
             if self._timer.when() <= due_s and not self._timer.cancelled():

@@ -127,3 +127,18 @@ def test_timer_does_not_tick_while_the_disk_is_waited_for() -> None:
         driver.abort()
 
     asyncio.run(run())
+
+
+def test_timer_does_not_tick_after_a_failure() -> None:
+    async def run() -> None:
+        happened: list[str] = []
+        driver, _ = driver_of(happened)
+        replica: Any = driver.replica
+        replica.deadline_ms, replica.tick = 0, event(happened, "tick")
+        driver._is_started = True
+        driver.fail(BrokenInvariant("the disk is full"))
+        driver._tick()
+        assert driver._timer is None, "it would be due again at once, in every turn of the loop"
+        assert not happened
+
+    asyncio.run(run())
