@@ -7,6 +7,7 @@ replicas, of another node; a stop of all nodes, and their start.
 
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from bench.cluster.measures import (
     GIVE_UP_S,
     PATIENCE,
     controller_failover,
-    not_the_controller,
     wait_for_all,
 )
 from bench.cluster.nodes import ThreeNodes
@@ -127,7 +127,7 @@ def wait_for_leaders(nodes: ThreeNodes, topics: Sequence[str], count: int, in_sy
 
 def _until_all_are_led(nodes: ThreeNodes, topics: Sequence[str]) -> float:
     """Seconds from kill -9 of a node, not the controller's, until all its partitions have leaders. It is back on return."""
-    victim = not_the_controller(nodes)
+    victim = _leads_most(nodes, topics)
     others = [address for node, address in nodes.servers.items() if node != victim]
     with Admin(others, **PATIENCE) as admin:
         admin.describe_cluster()  # connected
@@ -144,6 +144,14 @@ def _until_all_are_led(nodes: ThreeNodes, topics: Sequence[str]) -> float:
     nodes.start([victim])
     wait_for_all(nodes)
     return took_s
+
+
+def _leads_most(nodes: ThreeNodes, topics: Sequence[str]) -> int:
+    """The node, not the controller's, that leads the most partitions: one that has just come back leads none."""
+    with Admin(nodes.bootstrap, **PATIENCE) as admin:
+        controller = admin.describe_metadata_quorum().leader_id
+        led = Counter(each.leader for topic in admin.describe_topics(topics).values() for each in topic.partitions)
+    return max((node for node in nodes.servers if node != controller), key=lambda node: led[node])
 
 
 def idle_percent(nodes: ThreeNodes) -> float:
