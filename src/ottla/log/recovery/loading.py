@@ -307,10 +307,25 @@ class _Loader:
                         f"offsets {end_offset} up to {after[0].base_offset - 1} are in no segment: they were compacted away, "
                         "or a power loss took them before they were flushed"
                     )
+        if (gap_offset := self.report.gap_offset) is not None and gap_offset >= offset:
+            end_offset = await self._close_last_gap(gap_offset, end_offset)
         # Make the cut durable, also that of a truncation that was killed: a power loss must not bring back records, or entries
         # of the transaction index.
-        await segment.sync()
+        await self.segments.active.sync()
         return end_offset
+
+    async def _close_last_gap(self, gap_offset: int, end_offset: int) -> int:
+        """End the log at a gap of records that were never flushed if nothing follows; returns the log end offset.
+
+        A leader with the higher end could give its followers no record up to there: they would never be in sync, and with
+        min.insync.replicas nobody could write to it again.
+        """
+        after = [segment for segment in self.segments if segment.base_offset > gap_offset]
+        if any(segment.size for segment in after):
+            return end_offset
+        await self._retire(after, f"it is empty, and the records from {gap_offset} on, before it, are lost")
+        self.report.gap_offset = None
+        return gap_offset
 
     def _note_cut(self, segment: Segment, bytes_cut: int, reason: str) -> None:
         self.report.bytes_cut += bytes_cut

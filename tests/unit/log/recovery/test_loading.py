@@ -115,6 +115,27 @@ def test_segments_after_a_gap_are_kept() -> None:
     assert env.log.gap_offset == report.gap_offset == 4
 
 
+@pytest.mark.parametrize(("recovery_point", "is_removed"), [(0, True), (4, True), (5, False)])
+def test_an_empty_segment_after_records_that_were_never_flushed_is_removed(recovery_point: int, is_removed: bool) -> None:
+    """Followers could fetch nothing between the last record and the log's end, and would never be in sync."""
+    env = filled()
+    bases = env.log.segments.base_offsets
+    cut = env.log.segments.first.find(4)
+    assert cut is not None
+    name = segment_file_name(0, LAST)
+    overwrite(env, name, env.disk.read_file(f"{FOLDER}/{name}")[: cut.position])
+    for base in bases[1:]:
+        overwrite(env, segment_file_name(base, LAST), b"")
+    env.recovery_point = recovery_point
+    report = env.crash()
+    assert env.offsets() == [*range(4)]
+    assert (env.log.log_end_offset == 4, report.segments_removed) == (is_removed, len(bases) - 1 if is_removed else 0)
+    assert (env.log.gap_offset is None) is is_removed
+    if is_removed:
+        env.fill(1)
+        assert env.offsets() == [*range(env.log.log_end_offset)]
+
+
 def test_a_torn_tail_after_a_clean_shutdown_is_cut_too() -> None:
     env = filled()
     env.close()
