@@ -4,7 +4,8 @@ A member may have been fenced if more than a session timeout has passed since it
 heard. One that is deposed, and cannot know it yet, answers too, but the next coordinator does not hear of it. One that loads
 the group answers every Heartbeat with success, as Apache Kafka's does: also those of members that are fenced in its log. The
 members here release partitions at once, so the rebalance timeout never expires. A member that lost a partition to another
-cannot commit for it, except in its current epoch. A member's epochs rise.
+cannot commit for it, except in its current epoch if it has not had it there: coordinators, Apache Kafka's too, accept every
+partition in the current epoch of a member. A member's epochs rise.
 
 The same holds for groups with members of both protocols. Their classic members release all partitions before they join again.
 Members keep their ids, so one that may have been fenced may join a new group with the same name in an early epoch.
@@ -23,6 +24,8 @@ class _Member:
     """The partitions that a member holds, each with the time of the last answer that said so, and its last heartbeat."""
 
     held: dict[Place, float] = field(default_factory=dict)
+    had: set[Place] = field(default_factory=set)
+    """What it has held in its epoch, at any time."""
     epoch: int = 0
     since_s: float = 0.0
     """When it got this epoch."""
@@ -62,6 +65,7 @@ class MemberEpochs(Checker):
             own.held.clear()  # who joins says that it holds nothing: another answer, to a commit, said that it was fenced
         if beat.epoch != own.epoch:
             own.since_s = beat.answered_s
+            own.had = set(own.held)
         own.epoch = beat.epoch
         if beat.is_heard:
             own.heard_s = beat.requested_s
@@ -69,6 +73,7 @@ class MemberEpochs(Checker):
             if place not in own.held:
                 self._take(beat, place)
             own.held[place] = beat.answered_s
+            own.had.add(place)
 
     def _take(self, beat: Beat, place: Place) -> None:
         self.handovers += len(self._given[beat.group, place]) > 0
@@ -91,7 +96,10 @@ class MemberEpochs(Checker):
             own = None
         if own is not None and all(place in own.held for place in places):
             return
+        is_member = own is not None and answered_s < own.heard_s + self._session_s
         for place in places:
+            if own is not None and is_member and place not in own.had:
+                continue  # from an epoch of the same number, in a group that is gone: the coordinator cannot tell them apart
             given = self._given[commit.group, place]
             own_s = max((beat.answered_s for beat in given if beat.member == commit.member), default=0.0)
             for beat in given:

@@ -191,3 +191,31 @@ def test_commits_are_allowed_when_restarted_epochs_equal_old_ones() -> None:
         acknowledge(checker, commit(5, 3.5, protocol="consumer", epoch=2), 3.6)
     checker.heartbeat_answered(beat("a", 2, 4.0))
     acknowledge(checker, commit(6, 4.5, protocol="consumer", epoch=2), 4.6)
+
+
+def test_a_member_may_commit_in_its_epoch_for_what_it_had_in_one_of_the_same_number() -> None:
+    """Seed 6781: both epochs were 2, and b got the partition in the second one after a had joined."""
+    checker = MemberEpochs(is_flushed=True, session_s=SESSION_S)
+    checker.heartbeat_answered(beat("a", 2, 1.0, places=[AT]))
+    checker.member_fenced("g", "a")
+    checker.heartbeat_answered(beat("a", 2, 4.0, places=[], is_joined=True))
+    checker.heartbeat_answered(beat("b", 2, 4.2, places=[AT]))
+    acknowledge(checker, commit(5, 4.5, protocol="consumer", epoch=2), 4.6)
+    with pytest.raises(Violation, match="a committed for t-0 of group g in epoch 2, after b had been given it in epoch 2"):
+        acknowledge(checker, commit(6, 5.0, protocol="consumer", epoch=2), 5.1)  # it may have been fenced
+    checker.heartbeat_answered(beat("a", 2, 5.2))
+    acknowledge(checker, commit(7, 5.5, protocol="consumer", epoch=2), 5.6)
+    checker.heartbeat_answered(beat("a", 3, 6.0))
+    with pytest.raises(Violation, match="in epoch 2, after b had been given it in epoch 2"):
+        acknowledge(checker, commit(8, 6.2, protocol="consumer", epoch=2), 6.3)
+
+
+def test_a_member_cannot_commit_for_what_it_lost_in_its_epoch() -> None:
+    checker = MemberEpochs(is_flushed=True, session_s=SESSION_S)
+    checker.heartbeat_answered(beat("a", 1, 1.0, places=[AT]))
+    checker.heartbeat_answered(beat("a", 2, 1.2))
+    checker.given_up("g", "a", [AT])
+    checker.heartbeat_answered(beat("b", 2, 1.4, places=[AT]))
+    checker.heartbeat_answered(beat("a", 2, 1.6))
+    with pytest.raises(Violation, match="a committed for t-0 of group g in epoch 2, after b had been given it in epoch 2"):
+        acknowledge(checker, commit(5, 1.8, protocol="consumer", epoch=2), 1.9)
