@@ -461,6 +461,7 @@ class PlainSend:
         headers: Any,
         on_delivery: Callback | None,
     ) -> Delivery:
+        """Send any other record; the producer overrides it."""
         raise NotImplementedError
 
 

@@ -172,12 +172,12 @@ class ReplicaFetcher:
                 return link
             link.close()
             self.machine.failed()  # the session belongs to a process that may be gone
-        if endpoint is None:
+        if broker is None or endpoint is None:
             raise LinkError(f"node {self.leader_id}", f"node {self.leader_id} is not registered")
         options = LinkOptions(
             client_id=f"broker-{self._partitions.node_id}-replica-fetcher", connect_timeout_ms=_CONNECT_MS, in_flight_max=1
         )
-        self._incarnation = None if broker is None else broker.incarnation_id
+        self._incarnation = broker.incarnation_id
         self._link = await Link.connect(self._network, endpoint.host, endpoint.port, options)
         return self._link
 
