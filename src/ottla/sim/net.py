@@ -57,6 +57,8 @@ class SimNetwork:
         self.random = random if random is not None else Random(0)
         self.weather = weather
         self.counts: Counter[str] = Counter()
+        self.context = copy_context()
+        """Of no process: what happens in it goes on when processes die."""
         self._listeners: dict[tuple[str, int], SimListener] = {}
         self._streams: dict[int, SimStream] = {}  # by identity, in order of creation
         self._parted: dict[tuple[str, str], None] = {}

@@ -96,7 +96,9 @@ class SimStream:
 
     def put_on_the_way(self, piece: memoryview | None, error: OSError | None) -> None:
         """Schedule the arrival of bytes, or of the stream's end (None), at the other side."""
-        self._loop.call_at_true(self._arrival_s(), self.other.arrive, piece, error, context=self.other._context)
+        # What is sent to a host without power arrives there, not at its dead process, whose timers never fire.
+        context = self._network.context if self.other._is_lost else self.other._context
+        self._loop.call_at_true(self._arrival_s(), self.other.arrive, piece, error, context=context)
 
     def _arrival_s(self) -> float:
         # Never two at the same time: the loop does not order timers with equal times.
@@ -129,11 +131,12 @@ class SimStream:
 
     def arrive(self, piece: memoryview | None, error: OSError | None) -> None:
         """Bytes or the end arrive. While the two hosts are partitioned they are held back."""
+        if self._is_lost:
+            self._arrive_at_lost(piece, error)
+            return
         if self._held or self._network.blocks(self.peer[0], self.local[0]):
             self._held.append((piece, error))
             return
-        if self._is_lost:
-            self._network.lost(self)
         if self.is_over or self._end is not None:
             return
         if piece is not None:
@@ -143,6 +146,14 @@ class SimStream:
                 self._inbox.clear()  # a reset discards unread bytes
             self._end = (error,)
         self._deliver()
+
+    def _arrive_at_lost(self, piece: memoryview | None, error: OSError | None) -> None:
+        """Like `arrive`, at a host that has lost its power. Behind a partition the peer sends again until it ends."""
+        if self._network.blocks(self.peer[0], self.local[0]):
+            again_s = self._loop.true_time() + self._network.weather.resend_s_max
+            self._loop.call_at_true(again_s, self.arrive, piece, error, context=self._network.context)
+        else:
+            self._network.lost(self)
 
     def partition_ended(self) -> None:
         self._loop.call_soon(self._release_held, context=self._context)
@@ -208,6 +219,8 @@ class SimStream:
         """The process of this end is gone: end without a call to its owner. `is_lost`: its host has lost its power."""
         self.is_over = True
         self._is_lost = is_lost
+        if is_lost and self.other._under_way_bytes > sum(map(len, self._inbox)):
+            self._network.lost(self)  # the peer sends again what was on its way
         self._queue.clear()
         self.unsent_bytes = 0
         self._inbox.clear()

@@ -9,7 +9,7 @@ import pytest
 from tests.support.nodes.streams import Acceptor, Recorder
 
 from ottla.env import AddressRefused, Stream, TlsFailed, TlsOptions
-from ottla.sim.loop import VirtualLoop
+from ottla.sim.loop import Process, VirtualLoop
 from ottla.sim.net import SimNetwork, Weather
 
 
@@ -243,20 +243,57 @@ def test_a_lost_packet_arrives_late_and_in_order() -> None:
     run(work())
 
 
-@pytest.mark.parametrize("is_sent_before", [True, False])
-def test_a_host_that_lost_its_power_resets_connections_once_it_has_power(is_sent_before: bool) -> None:
+async def pair_of_processes(network: SimNetwork) -> tuple[Process, Stream, Recorder]:
+    """A connection from the client to a host whose process can be killed."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    process, owner, acceptor = Process("server"), Recorder(), Acceptor()
+    await loop.spawn(process, network.host("server").listen("", 9092, acceptor))
+    stream = await network.host("client").connect("server", 9092, owner)
+    stream.resume()
+    await acceptor.next()
+    return process, stream, owner
+
+
+def lose_power(network: SimNetwork, process: Process) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    loop.kill(process)
+    network.crash("server", silently=True)
+
+
+@pytest.mark.parametrize("sent", ["on the way", "before boot", "after boot"])
+def test_a_host_that_lost_its_power_resets_connections_once_it_has_power(sent: str) -> None:
     async def work() -> None:
         network = SimNetwork()
-        _, _, client, client_owner = await pair(network)
-        network.crash("server", silently=True)
-        if is_sent_before:
+        process, client, client_owner = await pair_of_processes(network)
+        if sent == "on the way":
+            client.send([b"to a host that is about to lose its power"])
+        lose_power(network, process)
+        if sent == "before boot":
             client.send([b"to nobody"])
         await asyncio.sleep(5)
         assert client_owner.events == []
         network.boot("server")
         await asyncio.sleep(5)
-        assert bool(client_owner.events) is is_sent_before, "a peer that sends nothing learns nothing"
+        assert bool(client_owner.events) is (sent != "after boot"), "a peer that sends nothing learns nothing"
         client.send([b"to a host that knows nothing of it"])
+        assert isinstance(await client_owner.until_ended(), ConnectionResetError)
+
+    run(work())
+
+
+def test_a_host_that_lost_its_power_behind_a_partition_resets_after_it() -> None:
+    async def work() -> None:
+        network = SimNetwork()
+        process, client, client_owner = await pair_of_processes(network)
+        network.part("server", "client")
+        lose_power(network, process)
+        client.send([b"held back"])
+        network.boot("server")
+        await asyncio.sleep(5)
+        assert client_owner.events == []
+        network.heal("server", "client")
         assert isinstance(await client_owner.until_ended(), ConnectionResetError)
 
     run(work())
