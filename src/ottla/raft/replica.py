@@ -53,13 +53,15 @@ from ottla.wire.base import Message
 if TYPE_CHECKING:
     from ottla.raft.requests.voter_changes import VoterChange
 
+_API_VERSIONS = 18
+
 _REQUESTS: Final[dict[int, str]] = {
     1: "fetch",
     52: "vote",
     53: "begin_quorum_epoch",
     54: "end_quorum_epoch",
     59: "fetch_snapshot",
-    18: "api_versions",
+    _API_VERSIONS: "api_versions",
     80: "add_raft_voter",
     81: "remove_raft_voter",
     82: "update_raft_voter",
@@ -237,7 +239,8 @@ class Replica:
         """A request will not be answered. `is_refused`: no process listens at the node's address; `is_lost`: the connection
         has ended. Neither: the node was silent.
         """
-        if self.connections.under_way(node_id, correlation) is not None:
+        sent = self.connections.under_way(node_id, correlation)
+        if sent is not None:
             role = self.role
             is_of_leader = isinstance(role, Follower) and node_id == role.leader_id
             has_fetched = isinstance(role, Follower) and role.has_fetched
@@ -248,6 +251,8 @@ class Replica:
             self.connections.ended(node_id, correlation, is_first, now_ms)
             if is_of_leader and is_refused:
                 self.ask_early(now_ms, has_fetched)
+            if sent.message.KEY == _API_VERSIONS:
+                requests_module(_API_VERSIONS).failed(self, sent)
         return self._finish(now_ms)
 
     def unspoken(self, node_id: int, correlation: int, now_ms: int) -> list[Effect]:

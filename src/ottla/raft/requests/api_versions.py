@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ottla.errors.codes import ErrorCode
 from ottla.raft.effects import Answer
-from ottla.raft.requests.voter_changes import answer_of, append_voters, end
+from ottla.raft.requests.voter_changes import VoterChange, answer_of, append_voters, end
 from ottla.raft.roles.leader import Leader
 from ottla.raft.voters import VoterSet
 from ottla.wire.messages.api_versions import ApiVersionsResponse
@@ -20,8 +20,8 @@ _CAUGHT_UP_WITHIN_MS = 3_600_000
 
 def answered(replica: Replica, sent: InFlight, response: ApiVersionsResponse, now_ms: int) -> bool:
     """The new voter has told its versions: append the new voter set if it supports the level and has caught up."""
-    change, role = replica.voter_change, replica.role
-    if change is None or change.voter is None or change.voter.key.id != sent.destination.id or not isinstance(role, Leader):
+    change, role = _change_of(replica, sent), replica.role
+    if change is None or change.voter is None or not isinstance(role, Leader):
         return True
     if response.error_code != ErrorCode.NONE:
         end(replica, change, ErrorCode.REQUEST_TIMED_OUT, "the new voter did not tell the versions it supports: try again")
@@ -45,3 +45,20 @@ def answered(replica: Replica, sent: InFlight, response: ApiVersionsResponse, no
         change = change._replace(is_answered=True)
     replica.voter_change = change
     return True
+
+
+def failed(replica: Replica, sent: InFlight) -> None:
+    """The new voter could not be asked: nothing was appended, so the operator hears of it at once."""
+    change = _change_of(replica, sent)
+    if change is not None:
+        node_id, host, port = sent.destination
+        text = f"the leader cannot reach the new voter, node {node_id}, at {host}:{port}: check that address, then try again"
+        end(replica, change, ErrorCode.REQUEST_TIMED_OUT, text)
+
+
+def _change_of(replica: Replica, sent: InFlight) -> VoterChange | None:
+    """The change for which a node was asked, if it still waits for that."""
+    change = replica.voter_change
+    if change is None or change.offset is not None or change.voter is None:
+        return None
+    return change if change.voter.key.id == sent.destination.id else None

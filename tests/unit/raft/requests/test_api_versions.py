@@ -41,6 +41,15 @@ def test_observer_without_kraft_version_1_is_refused() -> None:
     assert answer_in(told(replica, asked_of(replica, add()), versions(0))).error_code == ErrorCode.INVALID_REQUEST
 
 
+def test_observer_that_cannot_be_asked_is_refused_at_once() -> None:
+    replica = dynamic_leader()
+    (send,) = sent_in(asked_of(replica, add()))
+    refusal = answer_in(replica.failed(4, send.correlation, 5000, is_refused=True))
+    assert refusal.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert "node 4, at h4:4" in refusal.error_message
+    assert replica.voter_change is None, "another change may begin"
+
+
 def test_caught_up_observer_becomes_a_voter_at_append() -> None:
     replica = dynamic_leader()
     replica.follower_fetched(key(4), replica.log.end_offset, 5000)
