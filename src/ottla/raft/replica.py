@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ottla.errors import BrokenInvariant
 from ottla.raft import acting
@@ -38,6 +38,7 @@ from ottla.raft.effects import (
 from ottla.raft.election import NO_LEADER, ElectionState
 from ottla.raft.first_records import first_records
 from ottla.raft.log_view import LogView
+from ottla.raft.requests import API_VERSIONS, requests_module
 from ottla.raft.roles.candidate import Candidate
 from ottla.raft.roles.follower import Follower
 from ottla.raft.roles.leader import Leader
@@ -53,27 +54,8 @@ from ottla.wire.base import Message
 if TYPE_CHECKING:
     from ottla.raft.requests.voter_changes import VoterChange
 
-_API_VERSIONS = 18
-
-_REQUESTS: Final[dict[int, str]] = {
-    1: "fetch",
-    52: "vote",
-    53: "begin_quorum_epoch",
-    54: "end_quorum_epoch",
-    59: "fetch_snapshot",
-    _API_VERSIONS: "api_versions",
-    80: "add_raft_voter",
-    81: "remove_raft_voter",
-    82: "update_raft_voter",
-}
-"""API key → module in `requests/`. Imported on first use: a quorum of one needs none of them."""
-
 _STEPS_MAX = 10
 """More role changes than this in one step are a bug."""
-
-
-def requests_module(key: int) -> Any:
-    return import_module(f"ottla.raft.requests.{_REQUESTS[key]}")
 
 
 class Inbound(NamedTuple):
@@ -251,8 +233,8 @@ class Replica:
             self.connections.ended(node_id, correlation, is_first, now_ms)
             if is_of_leader and is_refused:
                 self.ask_early(now_ms, has_fetched)
-            if sent.message.KEY == _API_VERSIONS:
-                requests_module(_API_VERSIONS).failed(self, sent)
+            if sent.message.KEY == API_VERSIONS:
+                requests_module(API_VERSIONS).failed(self, sent)
         return self._finish(now_ms)
 
     def unspoken(self, node_id: int, correlation: int, now_ms: int) -> list[Effect]:
