@@ -37,11 +37,23 @@ _RANGE_SLACK_BYTES = 64 * 1024
 
 
 class _Asked(NamedTuple):
-    """What a request asked of a partition, to recognise answers from before a jump."""
+    """What a request asked of a partition."""
 
     state: PartitionState
     generation: int
     offset: int
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the partition is still to be fetched from there.
+
+        It is not after a jump. Nor if another broker was asked meanwhile, because the leader or the preferred replica changed,
+        and has answered: its records would be handed out twice.
+        """
+        state = self.state
+        if self.generation != state.generation or state.phase is not Phase.FETCH:
+            return False
+        return state.fetch_position is not None and state.fetch_position.offset == self.offset
 
 
 class _Broker:
@@ -292,7 +304,7 @@ class Fetcher:
             bytes_before, offsets_before = received, self._received_offsets
             for data in topic.partitions:
                 each = asked.get(TopicPartition(name, data.partition_index))
-                if each is None or each.generation != each.state.generation or each.state.phase is not Phase.FETCH:
+                if each is None or not each.is_current:
                     continue
                 is_plain = is_plain and not data.error_code and data.preferred_read_replica < 0
                 if data.error_code:

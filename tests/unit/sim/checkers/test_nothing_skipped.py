@@ -25,6 +25,15 @@ def test_a_record_that_a_consumer_passed_over_is_missed() -> None:
         checker.audited(audit(0, 1, 2, 4, 5))
 
 
+def test_a_record_that_another_replica_has_compacted_away_is_not_missed() -> None:
+    place = Place(TopicPlan("t", Uuid(bytes(16)), 1, {"cleanup.policy": "compact"}), 0)
+    checker = NothingSkipped()
+    checker.passed_over("c0", place, 3, 5, is_committed=False)
+    checker.audited(Audit(place, 0, 10, [SeenRecord(3, b"old", b"key"), SeenRecord(5, b"new", b"key")]))
+    with pytest.raises(Violation, match="behind offset 4"):
+        checker.audited(Audit(place, 0, 10, [SeenRecord(4, b"last", b"other"), SeenRecord(5, b"new", b"key")]))
+
+
 def test_readers_of_committed_records_are_compared_with_committed_ones() -> None:
     checker = NothingSkipped()
     checker.passed_over("c0", PLACE, 3, 5, is_committed=True)
