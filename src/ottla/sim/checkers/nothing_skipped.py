@@ -2,8 +2,8 @@
 
 A gap in what a consumer got is judged when the partition is audited: what an audit finds there was there before. Compaction,
 retention, DeleteRecords, markers and aborted transactions leave offsets without a record, which a consumer may pass over.
-Replicas are compacted each by itself: what was removed from one leader's log may be in the next one's. So in a compacted topic only
-the last record with a key is judged.
+Replicas are compacted each by itself: what was removed from one leader's log may be in the next one's. So in a compacted topic
+only the last record with a key is judged.
 
 A group with automatic commits may get records twice. It must not commit an offset if a record below it was handed to no member.
 """

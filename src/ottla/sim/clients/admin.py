@@ -86,7 +86,12 @@ class Admin(Client):
     async def make(self, name: str, partitions: int, configs: dict[str, str]) -> TopicPlan:
         """Create a topic, with retries."""
         topics = [NewTopic(name, partitions, self.stage.replication_factor, configs=configs)]
-        await self._settle("create_topics", lambda admin: admin.create_topics(topics), ErrorCode.TOPIC_ALREADY_EXISTS)
+        await self._settle(
+            "create_topics",
+            lambda admin: admin.create_topics(topics),
+            ErrorCode.TOPIC_ALREADY_EXISTS,
+            lambda: self.stage.committed_topic(name) not in (None, *self._deleted),
+        )
         question = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
         begun_s = self.stage.now_s()
         while (found := (await self.ask_until_answered(question)).topics[0]).error_code or found.topic_id in self._deleted:
@@ -123,7 +128,12 @@ class Admin(Client):
         if self.stage.is_cluster:
             # By id: brokers repeat requests, and a repeated one may come late and delete the next topic of this name.
             wanted, unknown = topic.topic_id, ErrorCode.UNKNOWN_TOPIC_ID
-        await self._settle("delete_topics", lambda admin: admin.delete_topics([wanted]), unknown)
+        await self._settle(
+            "delete_topics",
+            lambda admin: admin.delete_topics([wanted]),
+            unknown,
+            lambda: self.stage.committed_topic(topic.name) != topic.topic_id,
+        )
         self._deleted[topic.topic_id] = None
         self.note("deleted", topic.name)
         self.stage.checkers.topic_deleted(topic)
@@ -213,21 +223,26 @@ class Admin(Client):
         except KafkaError as error:
             return error
 
-    async def _settle(self, what: str, call: Call, done_already: ErrorCode | None = None) -> None:
+    async def _settle(
+        self, what: str, call: Call, done_already: ErrorCode | None = None, is_done: Callable[[], bool] = lambda: True
+    ) -> None:
         """Retry until the change is made. After a lost connection, and from the second call on, `done_already` means that.
 
-        In a cluster it does so at once: a broker may have asked the controller twice.
+        In a cluster it does so at once, if `is_done`: a broker may have asked the controller twice. But a deposed controller
+        that does not know it yet refuses by what it knows, as Kafka's does.
         """
         attempts = 1 if self.stage.is_cluster else 0
         while True:
             connection = self.connection
             error = await self._try(call)
             attempts += 1 if connection == self.connection else 2
-            if error is None or (attempts > 1 and error.code == done_already):
+            may_be_done = error is not None and attempts > 1 and error.code == done_already
+            if error is None or (may_be_done and (is_done() or not self.stage.is_cluster)):
                 return
             self.note("refused", f"{what} {error_name(error.code)}")
             if (
-                error.code not in (RETRIED_IN_CLUSTERS if self.stage.is_cluster else RETRIED)
+                not may_be_done
+                and error.code not in (RETRIED_IN_CLUSTERS if self.stage.is_cluster else RETRIED)
                 and not isinstance(error, UnreachableError)
                 and not self.stage.is_disk_broken
             ):

@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 from ottla.client.world import ClientWorld
+from ottla.ids import Uuid
 from ottla.link import Link, LinkEnded, LinkError, LinkOptions
 from ottla.sim.checkers.checker import Checkers
 from ottla.sim.clients.world import GatedHost, client_world
@@ -62,6 +63,8 @@ class Stage:
     """Whether a node has been the coordinator of a group since then, whether the node knows it or not."""
     serving_shard: Callable[[str, int], object] = lambda group, node: True
     """With what a node serves a group as its coordinator: None while it loads the group, and another object after each load."""
+    committed_topic: Callable[[str], Uuid | None] = lambda name: None
+    """The id of a topic by its name in the committed metadata of a cluster, whatever a node knows."""
     history: History = field(init=False)
     """What clients did and saw."""
     node_ids: dict[str, int] = field(init=False)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from random import Random
 from typing import Any
 
-from ottla.ids import TopicPartition
+from ottla.ids import TopicPartition, Uuid
 from ottla.metadata.features import TRANSACTION_VERSION
 from ottla.metadata.image.image import MetadataImage
 from ottla.sim.cast import Cast
@@ -142,6 +142,7 @@ class _Run:
         self.stage.replication_factor = plan.replication_factor
         self.stage.is_coordinator = coordinators.is_coordinator
         self.stage.serving_shard = self._serving_shard
+        self.stage.committed_topic = self._committed_topic
         self.admin = Admin(self.stage, base.admin_pause_s_max, base.scene != "logs", raises_version=base.version.is_raised)
         self.auditor = Auditor(self.stage)
         self._cast = Cast(base, self.stage, self.admin)
@@ -156,6 +157,10 @@ class _Run:
     def _serving_shard(self, group: str, number: int) -> object:
         machine = self.machines.by_id(number)
         return None if machine is None else machine.serving_shard(group)
+
+    def _committed_topic(self, name: str) -> Uuid | None:
+        topic = self._images.newest.topics.by_name.get(name)
+        return None if topic is None else topic.id
 
     async def run(self) -> dict[str, int]:
         self.stage.gate.set()
