@@ -316,6 +316,13 @@ class FollowerContext(IncrementalContext):
     def to_read(self) -> Collection[FetchedPartition]:
         return self.follower.dirty
 
+    def finish(self, answers: Answers) -> FetchResponse:
+        dirty = self.follower.dirty
+        for wanted, data in answers:
+            if data.records and wanted in dirty:
+                dirty[wanted] = dirty.pop(wanted)  # last: replicas far behind would fill every response before those in sync
+        return super().finish(answers)
+
 
 def _response(session_id: int, answers: Answers) -> FetchResponse:
     """The partitions in their order; consecutive ones of one topic share an entry."""

@@ -446,7 +446,10 @@ class Partition(PartitionTail):
         if log.increment_high_watermark(min(high_watermark, log.log_end_offset)) and self.watches:
             self._owner.has_news(self)
         if log_start_offset > log.log_start_offset:
-            log.delete_records(min(log_start_offset, log.high_watermark))
+            try:
+                log.delete_records(min(log_start_offset, log.high_watermark))
+            except OttlaError as failure:  # such as a directory that has failed, and is not taken offline yet
+                raise self.refused_by(failure) from None
 
     # Flushing before an acknowledgement
 

@@ -1,6 +1,7 @@
 """A replica fetcher: what it makes of its leader's answers."""
 
 import asyncio
+import errno
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -34,6 +35,25 @@ def test_follower_takes_over_deleted_records_and_starts_where_its_leader_does() 
             late.is_cut_off = False
             await world.settle()
             assert [node.partition.log.log_start_offset for node in world.nodes.values()] == [7, 7, 7]
+
+    virtual(scenario())
+
+
+def test_failed_directory_does_not_stop_a_follower_whose_leader_has_deleted_records() -> None:
+    async def scenario() -> None:
+        async with Replicas.open(Random(1)) as world:
+            assert await world.produce(b"a") == ErrorCode.NONE
+            await asyncio.sleep(1)
+            follower, broken = world.nodes[2].held, list[BaseException]()
+            follower.partitions.on_broken = broken.append
+            log = follower.partition(TOPIC).log
+            # As after a failed flush: the directory's partitions go offline when all logs were looked at.
+            follower.directories.note_loss(log.fail(OSError(errno.EIO, "Input/output error")), log)
+            leader = world.nodes[1].partition
+            leader.log.delete_records(1)
+            leader.look_for_followers()
+            await asyncio.sleep(1)
+            assert broken == []
 
     virtual(scenario())
 

@@ -4,8 +4,9 @@ import asyncio
 from random import Random
 
 import pytest
+from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import virtual
-from tests.support.nodes.replicas import LAG_MS, Replicas
+from tests.support.nodes.replicas import LAG_MS, SETTINGS, TOPIC, Replicas
 
 from ottla.broker.fetch_sessions import FetchedPartition
 from ottla.broker.partitions.partition import Partition
@@ -81,6 +82,30 @@ def test_replica_outside_the_isr_does_not_rest_until_it_is_in_it() -> None:
             await asyncio.sleep(2)
             assert sorted(world.state.isr) == [1, 2, 3], "a fetch without any news let it in"
             assert out.resting is not None
+
+    virtual(scenario())
+
+
+def test_partitions_far_behind_do_not_hold_up_one_that_is_in_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SETTINGS, "replica.fetch.max.bytes", "10000")
+    monkeypatch.setitem(SETTINGS, "replica.fetch.response.max.bytes", "40000")
+
+    async def scenario() -> None:
+        async with Replicas.open(Random(1)) as world:
+            for index in range(1, 9):  # more than fit into a response
+                world.add_partition(index)
+            await asyncio.sleep(1)
+            assert await world.produce(b"a") == ErrorCode.NONE
+            for index in range(1, 9):
+                behind = world.nodes[1].held.partition(TOPIC, index)
+                while behind.log.size_bytes < 150_000:
+                    behind.append(make_batch(b"x" * 5000), 1)
+            await asyncio.sleep(0.1)
+            begun_s = asyncio.get_running_loop().time()
+            assert await world.produce(b"b") == ErrorCode.NONE
+            assert asyncio.get_running_loop().time() - begun_s < 0.4
+            ends = [world.nodes[2].held.partition(TOPIC, index).log.size_bytes for index in range(1, 9)]
+            assert min(ends) < 150_000, "the others still catch up"
 
     virtual(scenario())
 
