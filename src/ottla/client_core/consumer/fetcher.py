@@ -22,7 +22,7 @@ from ottla.client_core.consumer.fetch_errors import FetchErrors
 from ottla.client_core.consumer.fetch_session import FINAL_EPOCH, FetchSession, Wanted
 from ottla.client_core.consumer.fetched import Fetched, end_of_batches
 from ottla.client_core.consumer.settings import READ_COMMITTED, FetchSettings, isolation_code
-from ottla.client_core.consumer.subscription import PartitionState, Phase, Position, Subscription
+from ottla.client_core.consumer.subscription import NO_EPOCH, PartitionState, Phase, Position, Subscription
 from ottla.client_core.machine import Channel, Connect, Request
 from ottla.client_core.metadata import Metadata, Node
 from ottla.client_core.metrics.consumer import ConsumerMetrics
@@ -34,6 +34,8 @@ from ottla.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
 _NAMES_ONLY_VERSION_MAX = 12
 _RANGE_SLACK_BYTES = 64 * 1024
 """Asked for beyond the estimate of a range's rest: a cut batch costs another request."""
+_STALE_RESPONSES_MAX = 5
+"""After as many metadata responses without the epoch of a position, its topic was probably deleted and created again."""
 
 
 class _Asked(NamedTuple):
@@ -229,6 +231,8 @@ class Fetcher:
         assert position is not None
         if state.until is not None and position.offset >= state.until:
             return None
+        if position.epoch > leader[1] > NO_EPOCH and self._awaits_leader(state):
+            return None
         if leader[1] > state.validated_epoch:
             # Wait until everything buffered is read, so that the position to validate is the caller's.
             if state.buffered_bytes == 0 and self._errors.new_leader(state, leader[1]):
@@ -237,10 +241,26 @@ class Fetcher:
             if state.buffered_bytes:
                 return None
         if state.preferred_node >= 0:
-            if now_ms < state.preferred_until_ms and state.preferred_node in self._metadata.nodes:
+            is_known = state.preferred_node in self._metadata.nodes
+            if is_known and now_ms < state.preferred_until_ms:
                 return state.preferred_node
+            if not is_known:  # the leader names it at every fetch, and sends no records
+                self._metadata.refresh(f"node {state.preferred_node}, to read {topic}-{partition} from, is not known")
             state.preferred_node = -1
         return leader[0]
+
+    def _awaits_leader(self, state: PartitionState) -> bool:
+        """The position, such as a committed one, is from a newer epoch than the known leader. True: wait for the next leader.
+
+        The known one was deposed: it may not have the offset, and then the position would be reset.
+        """
+        responses = self._metadata.full_responses
+        if state.stale_since < 0:
+            state.stale_since = responses
+        if responses - state.stale_since >= _STALE_RESPONSES_MAX:
+            return False
+        self._metadata.refresh(f"the leader of {state.topic_partition} has changed: a position is from a newer epoch")
+        return True
 
     def _hand_over(self, state: PartitionState, now_ms: int) -> None:
         """If the partition is now `Positions`' business, have the driver ask that machine: its turn came before this one's."""

@@ -67,6 +67,7 @@ class PartitionState:
         "preferred_until_ms",
         "received_bytes",
         "reset",
+        "stale_since",
         "topic_id",
         "topic_partition",
         "until",
@@ -100,6 +101,8 @@ class PartitionState:
         self.not_before_ms = 0
         self.validated_epoch = NO_EPOCH
         """The leader epoch against which the position was validated."""
+        self.stale_since = -1
+        """How many metadata responses there were when the known leader was found older than the position; -1: it was not."""
         self.preferred_node = -1
         self.preferred_until_ms = 0
         self.end_offset: int | None = None
@@ -147,6 +150,7 @@ class PartitionState:
         self.received_bytes = self.consumed_bytes = 0
         self.is_in_flight = False
         self.not_before_ms = 0
+        self.stale_since = -1
         self.preferred_node = -1
         self.error = None
 

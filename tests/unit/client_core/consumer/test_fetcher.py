@@ -140,6 +140,35 @@ def test_an_answer_from_before_a_seek_is_dropped() -> None:
     assert world.state(0).fetch_position == Position(1)
 
 
+def test_a_late_answer_of_the_former_leader_is_dropped() -> None:
+    world = World()
+    world.state(1).is_paused = True
+    world.cluster.partitions[0].append([b"a", b"b"])
+    late = world.sent()
+    world.metadata.learn_leader("t", 0, 2, 1)  # the former leader's answer is still on its way
+    world.cluster.partitions[0].leader = 2
+    world.fetch()
+    assert world.state(0).fetch_position == Position(2, 0)
+    response, version = world.cluster.answer(late)
+    world.fetcher.answered(late, response, version, 1_000)
+    assert len(world.fetcher.ready) == 1, "the records were read from the next leader"
+    assert world.state(0).fetch_position == Position(2, 0)
+
+
+def test_a_late_error_of_the_former_leader_is_dropped() -> None:
+    world = World()
+    world.state(1).is_paused = True
+    world.cluster.partitions[0].append([b"a", b"b"])
+    late = world.sent()
+    world.metadata.learn_leader("t", 0, 2, 1)
+    world.cluster.partitions[0].leader = 2
+    world.fetch()
+    state = world.state(0)
+    state.position, state.consumed_bytes = state.fetch_position, state.received_bytes  # all is read
+    world.answer(late, partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    assert state.phase is Phase.FETCH
+
+
 def test_a_lost_connection_waits_refreshes_and_starts_a_full_session() -> None:
     world = World()
     world.fetch()
@@ -203,6 +232,34 @@ def test_the_nearest_replica_is_read_until_the_metadata_is_old() -> None:
     assert request.node == 2
     world.answer(request)
     assert world.sent(6_000).node == 1
+
+
+def test_the_metadata_is_refreshed_for_a_nearest_replica_that_is_not_known() -> None:
+    world = World(client_rack="r")
+    world.answer(world.sent(), partition_index=0, preferred_read_replica=3)
+    assert not world.metadata._is_refresh_due
+    assert world.sent().node == 1
+    assert world.metadata._is_refresh_due, "the leader sends no records as long as the replica can be read"
+
+
+def test_a_leader_older_than_the_position_is_not_asked() -> None:
+    world = World()
+    world.state(1).is_paused = True
+    world.state(0).jump(Position(7, 5))  # committed by a member that read from the leader of epoch 5
+    assert world.fetcher.step(1_000) == []
+    assert world.metadata._is_refresh_due
+    world.metadata.learn_leader("t", 0, 2, 5)
+    assert (world.sent().node, world.state(0).position) == (2, Position(7, 5))
+
+
+def test_a_position_from_an_epoch_that_nobody_knows_is_asked_for_in_the_end() -> None:
+    world = World()
+    world.state(1).is_paused = True
+    world.state(0).jump(Position(7, 5))  # of a topic that was deleted and created again
+    for _ in range(5):
+        assert world.fetcher.step(1_000) == []
+        world.metadata.full_responses += 1
+    assert world.sent().node == 1
 
 
 def test_a_replica_that_refuses_sends_the_fetch_back_to_the_leader() -> None:
