@@ -3,6 +3,9 @@
 Markers go to the leader of each partition: to this node directly, to others through `send_to`. A marker that fails is tried
 again until it is written, as long as the coordinator's shard is active. Partitions that were deleted since need no marker.
 
+A marker that is not answered yet is never sent again: the repeat could be written after the transaction has completed. Under
+transaction version 1 the producer's next transaction has the same epoch, and the repeat would end it.
+
 One event loop; plain calls and timers.
 """
 
@@ -10,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,13 +36,13 @@ FENCED_BACKOFF_S = 10.0
 """How long to wait if a partition has seen a marker of a newer coordinator epoch."""
 
 SendToNode = Callable[[int, Marker, list[TopicPartition], Callable[[Outcome], None]], None]
-"""Has another node write a marker to partitions that it leads; calls back with the error code of each."""
+"""Has another node write a marker to partitions that it leads; calls back once, with the error code of each."""
 
 
 class Ending:
     """One transaction that is being ended."""
 
-    __slots__ = ("hosted", "is_logged", "marker", "order", "pending")
+    __slots__ = ("hosted", "in_flight", "is_finished", "is_logged", "marker", "order", "pending")
 
     def __init__(self, hosted: HostedShard[TransactionShard], order: SendMarkers) -> None:
         self.hosted = hosted
@@ -47,6 +50,10 @@ class Ending:
         self.marker = Marker(order.producer, order.is_commit, hosted.epoch, order.transaction_version)
         self.pending: dict[TopicPartition, None] = dict.fromkeys(order.partitions)
         """The partitions without a marker."""
+        self.in_flight: set[TopicPartition] = set()
+        """Those of `pending` whose marker was sent and is not answered; a failed connection counts as an answer."""
+        self.is_finished = False
+        """Whether the transaction was completed in the shard. By then the shard may have the producer's next one."""
         self.is_logged = False
         """Whether a failed marker was logged already; later failures are logged at DEBUG."""
 
@@ -64,10 +71,7 @@ class Endings:
     def begin(self, hosted: HostedShard[TransactionShard], order: SendMarkers) -> None:
         """Carry out a shard's order."""
         ending = Ending(hosted, order)
-        if ending.pending:
-            self._send(ending, order.partitions)
-        else:
-            self._finish(ending)
+        self._send(ending)
 
     def retry_now(self) -> None:
         """The metadata has changed: try the failed markers again at once."""
@@ -80,31 +84,37 @@ class Endings:
             timer.cancel()
         self._retries.clear()
 
-    def _send(self, ending: Ending, names: Iterable[TopicPartition]) -> None:
-        outcome: Outcome = {}
+    def _send(self, ending: Ending) -> None:
+        """Send the marker to the partitions of `pending` that are not in flight; finish if there are none in `pending`."""
+        refused: Outcome = {}
         by_node: dict[int, list[TopicPartition]] = {}
-        for name in names:
+        for name in [name for name in ending.pending if name not in ending.in_flight]:
             state = self._metadata.partition(*name)
             if state is None:
                 logger.info("%s was deleted: it needs no marker for the transaction of %r", name, ending.order.transactional_id)
                 del ending.pending[name]
             elif state.leader == NO_LEADER or (state.leader != self._node_id and self._send_to is None):
-                outcome[name] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                refused[name] = ErrorCode.NOT_LEADER_OR_FOLLOWER
             else:
                 by_node.setdefault(state.leader, []).append(name)
-        done = partial(self._sent, ending)
+        for led in by_node.values():
+            ending.in_flight.update(led)  # all, before the first is sent: this node's partitions may answer at once
         for node_id, led in by_node.items():
+            done = partial(self._sent, ending, led)
             if node_id == self._node_id:
                 self._writer.write(ending.marker, led, done)
             else:
                 assert self._send_to is not None
                 self._send_to(node_id, ending.marker, led, done)
-        if outcome or not by_node:
-            self._sent(ending, outcome)
+        if refused or not by_node:
+            self._sent(ending, list(refused), refused)
 
-    def _sent(self, ending: Ending, outcome: Outcome) -> None:
+    def _sent(self, ending: Ending, names: Sequence[TopicPartition], outcome: Outcome) -> None:
+        """The markers to `names` were answered, or their connection has failed: those not written are sent again later."""
+        ending.in_flight.difference_update(names)
         backoff_s = 0.0
-        for name, code in outcome.items():
+        for name in names:
+            code = outcome[name]
             if code == ErrorCode.NONE:
                 ending.pending.pop(name, None)
             elif code == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
@@ -148,12 +158,13 @@ class Endings:
     def _retry(self, ending: Ending) -> None:
         self._retries.pop(ending, None)
         if not ending.hosted.is_over:
-            self._send(ending, list(ending.pending))
+            self._send(ending)
 
     def _finish(self, ending: Ending) -> None:
         hosted, order = ending.hosted, ending.order
-        if hosted.is_over:
+        if hosted.is_over or ending.is_finished:
             return
+        ending.is_finished = True
         try:
             hosted.submit(hosted.shard.complete(order.transactional_id, order.producer, hosted.now()))
         except KafkaError as refused:
