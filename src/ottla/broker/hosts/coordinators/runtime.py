@@ -1,7 +1,8 @@
 """All shards of one coordinator on this node: loads and unloads them with leadership, and finds the shard of a key.
 
 Follows the metadata: the leader of partition N of the internal topic is the coordinator of every key that hashes to N. While a
-shard is loading, its keys are refused with COORDINATOR_LOAD_IN_PROGRESS, and clients ask again.
+shard is loading, its keys are refused with COORDINATOR_LOAD_IN_PROGRESS, and clients ask again. Once the partition is led
+elsewhere they are refused with NOT_COORDINATOR, even if the load still runs: clients must look for the new coordinator.
 
 One event loop. Loading is a task per shard; everything else is plain calls.
 """
@@ -90,7 +91,7 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         hosted = self.active.get(index)
         if hosted is not None and hosted.partition.is_leading and not hosted.is_over:
             return hosted
-        if index in self._loading or index in self._reloads:
+        if (index in self._loading or index in self._reloads) and self._is_led(index):
             raise KafkaError(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the coordinator still reads {self.topic}-{index}: ask again"
             )
@@ -124,7 +125,8 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
 
     @property
     def is_loading(self) -> bool:
-        return bool(self._loading or self._reloads)
+        """Whether shards of partitions that are led here do not serve yet."""
+        return any(map(self._is_led, (*self._loading, *self._reloads)))
 
     # -- following the metadata
 
@@ -140,9 +142,16 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         for index, hosted in list(self.active.items()):
             if led.get(index) is not hosted.partition or hosted.partition.leader_epoch != hosted.epoch:
                 hosted.give_up()
+        for index in [index for index in self._reloads if index not in led]:
+            self._reloads.pop(index).cancel()  # if it is led here again, it is loaded at once
         for index in sorted(led):
             if index not in self.active and index not in self._loading and index not in self._reloads:
                 self._load(led[index])
+
+    def _is_led(self, index: int) -> bool:
+        """Whether this node leads the partition now. A load may still run, or wait, for one that it has lost."""
+        partition = self._partitions.find(self.topic, index)
+        return partition is not None and partition.is_leading
 
     def _load(self, partition: Partition) -> None:
         index = partition.index
@@ -200,6 +209,8 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
             self._reload_later(index)
 
     def _load_failed(self, index: int) -> None:
+        if not self._is_led(index):
+            return  # `follow` loads it once it is led here again
         failures = self._failed_loads[index] = self._failed_loads.get(index, 0) + 1
         self._reload_later(index, min(RELOAD_DELAY_S * 2 ** (failures - 1), RELOAD_DELAY_S_MAX))
 
