@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ottla.broker.handlers.groups.group_calls import caller_of, code_of
 from ottla.broker.request import Handled, RequestContext
+from ottla.coordinator.groups.consumer.member import JOIN_EPOCH
 from ottla.errors import KafkaError
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
@@ -14,7 +15,9 @@ from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatR
 def handle(context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Handled:
     caller = caller_of(context)
     return context.services.coordinators.groups.ask(
-        request.group_id, lambda shard, reply, now: shard.consumer.heartbeat(request, caller, reply, now)
+        request.group_id,
+        lambda shard, reply, now: shard.consumer.heartbeat(request, caller, reply, now),
+        may_write=request.member_epoch <= JOIN_EPOCH,  # joins and leaves do; most others only keep the session alive
     )
 
 

@@ -16,7 +16,7 @@ def handle(context: RequestContext, request: HeartbeatRequest) -> Handled:
     check_group_id(request.group_id)
     caller = caller_of(context)
     return context.services.coordinators.groups.ask(
-        request.group_id, lambda shard, reply, now: shard.heartbeat(request, caller, reply, now)
+        request.group_id, lambda shard, reply, now: shard.heartbeat(request, caller, reply, now), may_write=False
     )
 
 

@@ -48,7 +48,7 @@ def handle(context: RequestContext, request: OffsetFetchRequest) -> Handled:
     def decide(shard: GroupShard, reply: Reply, now: Instant) -> Effects:
         return Effects.answer(reply, _response(context, [_fetch(context, request, group, shard)]))
 
-    return context.services.coordinators.groups.ask(group.group_id, decide)
+    return context.services.coordinators.groups.ask(group.group_id, decide, may_write=False)
 
 
 def refuse(context: RequestContext, request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:

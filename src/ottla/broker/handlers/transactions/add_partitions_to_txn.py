@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.handlers.transactions.transaction_calls import code_for
 from ottla.broker.lane import SMALL_CALL_BYTES, Pauses, in_slices
 from ottla.broker.request import Handled, PendingTask, RequestContext
-from ottla.coordinator.contract import Effects, Producer
+from ottla.coordinator.contract import Producer
 from ottla.env import OffLoop
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -102,9 +102,8 @@ async def _handle_one(
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id must not be empty")
         if transaction.verify_only:
-            codes: dict[TopicPartition, int] = await transactions.call(
-                transactional_id,
-                lambda shard, reply, now: Effects.answer(reply, shard.verify(transactional_id, producer, wanted)),
+            codes: dict[TopicPartition, int] = await transactions.look(
+                transactional_id, lambda shard, now: shard.verify(transactional_id, producer, wanted)
             )
         else:
             codes = await transactions.call(

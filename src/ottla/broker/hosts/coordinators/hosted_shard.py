@@ -6,7 +6,8 @@ everything that was written before it is committed (`ottla.coordinator.contract`
 their own.
 
 If an append fails, or is not committed in time, the shard is ahead of its log: it is given up with all parked requests, and its
-owner loads it again. One event loop; everything here is plain calls.
+owner loads it again. While fewer replicas are in sync than min.insync.replicas, every append would fail: requests that may
+write are refused before they are decided, timeouts wait, and requests that only read are served. One event loop; plain calls.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ottla.broker.request import Pending
 from ottla.coordinator.contract import Answer, CoordinatorRecord, Effects, Instant, Producer, Reply, Shard
 from ottla.errors import KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import counted
 from ottla.ids import OFFSETS_TOPIC
 from ottla.log.origin import AppendOrigin
 from ottla.records.builder import build_produce_batch
@@ -44,6 +46,8 @@ RECORD_OVERHEAD_BYTES = 32
 """The most that a record takes besides its key and value."""
 EXPIRE_PER_TURN = 100
 """How many deadlines are handled before other tasks run."""
+EXPIRE_RETRY_S = 1.0
+"""How long a deadline that is due waits if too few replicas are in sync to write what follows from it."""
 
 
 class PendingReply(Pending, Reply):
@@ -136,8 +140,24 @@ class HostedShard(Generic[S]):
 
     # -- deciding
 
-    def ask(self, decide: Callable[[S, Reply, Instant], Effects], verified_by: VerificationState | None = None) -> PendingReply:
-        """Have a request decided. A `KafkaError` that `decide` raises goes to the caller, and nothing is changed."""
+    @property
+    def has_enough_replicas(self) -> bool:
+        """Whether as many replicas are in sync as an append needs."""
+        return len(self.partition.isr) >= self.partition.min_isr
+
+    def ask(
+        self,
+        decide: Callable[[S, Reply, Instant], Effects],
+        verified_by: VerificationState | None = None,
+        may_write: bool = True,
+    ) -> PendingReply:
+        """Have a request decided. A `KafkaError` that `decide` raises goes to the caller, and nothing is changed.
+
+        With `may_write`, COORDINATOR_NOT_AVAILABLE while too few replicas are in sync. Once decided it would be too late: the
+        decision has changed state that is in no record, and the shard would have to be loaded again.
+        """
+        if may_write and not self.has_enough_replicas:
+            raise _too_few_in_sync(self.partition)
         reply = PendingReply()
         self.submit(decide(self.shard, reply, self.now()), verified_by)
         return reply
@@ -334,6 +354,10 @@ class HostedShard(Generic[S]):
 
     def _expire(self) -> None:
         self._alarm, self._alarm_ms = None, None
+        if not self.is_over and not self.has_enough_replicas:
+            self._alarm_ms = self.shard.next_deadline_ms  # so that `_set_alarm` leaves the alarm alone
+            self._alarm = self._loop.call_later(EXPIRE_RETRY_S, self._expire)
+            return
         for _ in range(EXPIRE_PER_TURN):
             deadline_ms = None if self.is_over else self.shard.next_deadline_ms
             if deadline_ms is None or deadline_ms > (now := self.now()).steady_ms:
@@ -376,6 +400,14 @@ class HostedShard(Generic[S]):
 def _lost(partition: Partition, code: int = ErrorCode.NOT_COORDINATOR) -> KafkaError:
     return KafkaError(
         code, f"the coordinator for {partition.name} is loaded again or has moved: find the coordinator and ask again"
+    )
+
+
+def _too_few_in_sync(partition: Partition) -> KafkaError:
+    return KafkaError(
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        f"{partition.name} has {counted(len(partition.isr), 'replica')} in sync, of {partition.min_isr} that its coordinator "
+        "needs to write: bring back the others, or lower min.insync.replicas of that topic",
     )
 
 

@@ -100,10 +100,17 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         )
 
     def ask(
-        self, key: str, decide: Callable[[S, Reply, Instant], Effects], verified_by: VerificationState | None = None
+        self,
+        key: str,
+        decide: Callable[[S, Reply, Instant], Effects],
+        verified_by: VerificationState | None = None,
+        may_write: bool = True,
     ) -> PendingReply:
-        """Have a request about `key` decided; the reply completes when the decision's records are committed."""
-        return self.shard_for(key).ask(decide, verified_by)
+        """Have a request about `key` decided; the reply completes when the decision's records are committed.
+
+        One that may write is refused while too few replicas are in sync.
+        """
+        return self.shard_for(key).ask(decide, verified_by, may_write)
 
     async def call(
         self, key: str, decide: Callable[[S, Reply, Instant], Effects], verified_by: VerificationState | None = None
@@ -116,7 +123,9 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         return await self.look_into(self.shard_for(key), at)
 
     async def look_into(self, hosted: HostedShard[S], at: Callable[[S, Instant], R]) -> R:
-        result: R = await future_of(hosted.ask(lambda shard, reply, now: Effects.answer(reply, at(shard, now))))
+        result: R = await future_of(
+            hosted.ask(lambda shard, reply, now: Effects.answer(reply, at(shard, now)), may_write=False)
+        )
         return result
 
     def __iter__(self) -> Iterator[HostedShard[S]]:

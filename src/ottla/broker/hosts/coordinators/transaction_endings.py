@@ -139,8 +139,8 @@ class Endings:
             return  # the next load of the shard begins again
         if not ending.pending:
             self._finish(ending)
-        elif backoff_s and ending not in self._retries:
-            self._retries[ending] = asyncio.get_running_loop().call_later(backoff_s, self._retry, ending)
+        elif backoff_s:
+            self._retry_later(ending, backoff_s)
 
     def _log_failure(self, ending: Ending, name: TopicPartition, code: int, first_level: int = logging.INFO) -> None:
         level = logging.DEBUG if ending.is_logged else first_level
@@ -155,6 +155,10 @@ class Endings:
             error_name(code),
         )
 
+    def _retry_later(self, ending: Ending, backoff_s: float) -> None:
+        if ending not in self._retries:
+            self._retries[ending] = asyncio.get_running_loop().call_later(backoff_s, self._retry, ending)
+
     def _retry(self, ending: Ending) -> None:
         self._retries.pop(ending, None)
         if not ending.hosted.is_over:
@@ -163,6 +167,9 @@ class Endings:
     def _finish(self, ending: Ending) -> None:
         hosted, order = ending.hosted, ending.order
         if hosted.is_over or ending.is_finished:
+            return
+        if not hosted.has_enough_replicas:  # the record would be refused, and the shard given up
+            self._retry_later(ending, RETRY_BACKOFF_S)
             return
         ending.is_finished = True
         try:

@@ -199,7 +199,7 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
         def ask(is_first: bool) -> PendingReply:
             if not is_first:
                 begun.again()
-            return self.ask(transactional_id, decide)
+            return self.ask(transactional_id, decide, may_write=is_add)
 
         def decide(shard: TransactionShard, reply: Reply, now: Instant) -> Effects:
             if is_add:

@@ -32,6 +32,7 @@ class Hosted:
         self.shard = shard
         self.endings = endings
         self.is_over = False
+        self.has_enough_replicas = True
 
     def now(self) -> Instant:
         return NOW
@@ -189,5 +190,21 @@ def test_answer_for_a_dropped_shard_does_not_touch_the_loaded_one() -> None:
         assert coordinator.asked[4:] == [(3, [TWO])]
         coordinator.answer(4, DONE)
         assert coordinator.state == "COMPLETE_COMMIT"
+
+    virtual(scenario())
+
+
+def test_transaction_completes_once_enough_replicas_are_in_sync() -> None:
+    async def scenario() -> None:
+        coordinator = Coordinator()
+        coordinator.commit(ONE)
+        coordinator.hosted.has_enough_replicas = False
+        coordinator.answer(0, DONE)
+        await backed_off()
+        assert coordinator.state == "PREPARE_COMMIT"
+        coordinator.hosted.has_enough_replicas = True
+        await backed_off()
+        assert coordinator.state == "COMPLETE_COMMIT"
+        assert len(coordinator.sent) == 1
 
     virtual(scenario())
