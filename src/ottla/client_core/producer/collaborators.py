@@ -1,4 +1,4 @@
-"""What the sender of batches needs of the settings and the transaction around it."""
+"""What the sender of batches needs of the settings and the transaction around it, and the settings of transactions."""
 
 from __future__ import annotations
 
@@ -25,6 +25,19 @@ class SenderSettings(Protocol):
     def request_timeout_ms(self) -> int: ...
     @property
     def retries(self) -> int: ...
+    @property
+    def retry_backoff_ms(self) -> int: ...
+    @property
+    def retry_backoff_max_ms(self) -> int: ...
+
+
+class TransactionSettings(Protocol):
+    """The settings that transactions depend on."""
+
+    @property
+    def transaction_timeout_ms(self) -> int: ...
+    @property
+    def transaction_two_phase_commit_enable(self) -> bool: ...
     @property
     def retry_backoff_ms(self) -> int: ...
     @property

@@ -7,6 +7,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.client_core.machine import Channel, Request
+from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
+from ottla.client_core.producer.idempotence import Key
+from ottla.client_core.producer.pending import Pending
 from ottla.client_core.producer.producer_ids import INIT_PRODUCER_ID_VERSION_MAX, two_phase_request
 from ottla.errors import KafkaError, exception_of
 from ottla.errors.codes import error_meaning
@@ -26,7 +29,7 @@ from ottla.wire.messages.txn_offset_commit import (
 )
 
 if TYPE_CHECKING:
-    from ottla.client_core.producer.transactions import OffsetCommit, TransactionManager
+    from ottla.client_core.producer.transactions import TransactionManager
 
 ADD_PARTITIONS_VERSION_MAX = 3
 END_VERSION_MAX_BEFORE_TV2 = 4
@@ -41,6 +44,22 @@ class Kind(Enum):
     ADD_OFFSETS = "add offsets"
     COMMIT_OFFSETS = "commit offsets"
     END = "end"
+
+
+ADDS = frozenset({Kind.ADD_PARTITIONS, Kind.ADD_OFFSETS})
+"""Under version 1, the first of these begins the transaction at its coordinator."""
+
+
+class OffsetCommit:
+    """Offsets of one group on their way into the transaction."""
+
+    __slots__ = ("group", "is_added", "offsets", "pending")
+
+    def __init__(self, group: ConsumerGroupMetadata, offsets: dict[Key, OffsetAndMetadata]) -> None:
+        self.group = group
+        self.offsets = offsets
+        self.is_added = False
+        self.pending = Pending(f"offsets of group {group.group_id} to be stored with the transaction")
 
 
 class Context(NamedTuple):
@@ -92,6 +111,13 @@ def add_offsets(manager: TransactionManager, node: int, commit: OffsetCommit) ->
         group_id=commit.group.group_id,
     )
     return Request(message, node, context=Context(Kind.ADD_OFFSETS, commit=commit))
+
+
+def add_again(manager: TransactionManager, node: int, context: Context) -> Request:
+    """Repeats a request that added partitions or offsets."""
+    if context.commit is not None:
+        return add_offsets(manager, node, context.commit)
+    return add_partitions(manager, node, list(context.partitions))
 
 
 def commit_offsets(manager: TransactionManager, node: int, commit: OffsetCommit) -> Request:

@@ -10,8 +10,11 @@ One request to a coordinator is in flight at a time. Under transaction version 1
 transaction before anything is sent to them; under version 2 Produce and TxnOffsetCommit add them, and EndTxn raises the epoch.
 
 An EndTxn without an answer is repeated with the same producer id and epoch until its outcome is known, and no transaction
-begins before that: so it can never end a later one. A caller may stop waiting. It then repeats its call (init, commit or
-abort), and gets the outcome of the same operation, also if that is done by then.
+begins before that: so it can never end a later one. An add without an answer may have begun the transaction: an abort repeats
+the add until it is answered, and then sends EndTxn. A coordinator refuses the EndTxn of a transaction that it has not begun.
+
+A caller may stop waiting. It then repeats its call (init, commit or abort), and gets the outcome of the same operation, also if
+that is done by then.
 
 Version notes: AddPartitionsToTxn v4+ is for brokers; EndTxn v5 and TxnOffsetCommit v5 belong to transaction version 2.
 """
@@ -21,7 +24,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any
 
 from ottla.client_core.backoff import Backoff
 from ottla.client_core.coordinators import CoordinatorFinder, CoordinatorKind
@@ -29,6 +32,7 @@ from ottla.client_core.machine import Channel, Request
 from ottla.client_core.metadata import Metadata
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from ottla.client_core.producer import transaction_requests as requests
+from ottla.client_core.producer.collaborators import TransactionSettings
 from ottla.client_core.producer.finishing import PreparedTransaction, TransactionIdentity
 from ottla.client_core.producer.idempotence import Idempotence, Key
 from ottla.client_core.producer.pending import Pending
@@ -59,31 +63,6 @@ class State(Enum):
     ABORTABLE_ERROR = "in a transaction that must be aborted"
     DETACHED = "unusable: its transaction was handed over"
     FATAL_ERROR = "unusable after an error"
-
-
-class OffsetCommit:
-    """Offsets of one group on their way into the transaction."""
-
-    __slots__ = ("group", "is_added", "offsets", "pending")
-
-    def __init__(self, group: ConsumerGroupMetadata, offsets: dict[Key, OffsetAndMetadata]) -> None:
-        self.group = group
-        self.offsets = offsets
-        self.is_added = False
-        self.pending = Pending(f"offsets of group {group.group_id} to be stored with the transaction")
-
-
-class TransactionSettings(Protocol):
-    """The settings that transactions depend on."""
-
-    @property
-    def transaction_timeout_ms(self) -> int: ...
-    @property
-    def transaction_two_phase_commit_enable(self) -> bool: ...
-    @property
-    def retry_backoff_ms(self) -> int: ...
-    @property
-    def retry_backoff_max_ms(self) -> int: ...
 
 
 class TransactionManager:
@@ -117,8 +96,10 @@ class TransactionManager:
         self._in_flight: Request | None = None
         self._partitions: set[Key] = set()
         self._new_partitions: set[Key] = set()
-        self._offset_commits: deque[OffsetCommit] = deque()
+        self._offset_commits: deque[requests.OffsetCommit] = deque()
         self._has_offsets = False
+        self._unsure: requests.Context | None = None
+        """The last request to add partitions or offsets that got no answer: it may have begun the transaction."""
         self._is_bump_needed = False
         self.is_keeping = False
         """Whether the producer that is being initialized keeps the transaction that an earlier one has prepared."""
@@ -177,9 +158,9 @@ class TransactionManager:
     def send_offsets(self, offsets: Mapping[Key, OffsetAndMetadata], group: ConsumerGroupMetadata) -> Pending:
         """Commit a group's offsets if and only if the transaction is committed."""
         self._check("send_offsets_to_transaction", State.IN_TRANSACTION)
-        commit = OffsetCommit(group, dict(offsets))
+        commit = requests.OffsetCommit(group, dict(offsets))
         commit.is_added = self.is_implicit
-        self._has_offsets = True
+        self._has_offsets = self._has_offsets or self.is_implicit
         self._offset_commits.append(commit)
         return commit.pending
 
@@ -236,8 +217,14 @@ class TransactionManager:
 
     @property
     def _is_started(self) -> bool:
-        """Whether the coordinator may know of the transaction."""
-        return bool(self._partitions or self._new_partitions or self._has_offsets or self._has_kept)
+        """Whether the coordinator knows of the transaction, may know of it, or is going to."""
+        is_adding = self._new_partitions or self._offset_commits or self._in_flight or self._unsure
+        return self._is_begun or bool(is_adding)
+
+    @property
+    def _is_begun(self) -> bool:
+        """Whether the coordinator knows of the transaction. Under version 2 it may, and takes an EndTxn anyway."""
+        return bool(self._partitions or self._has_offsets or self._has_kept)
 
     def _check(self, call: str, *states: State) -> None:
         if self.state in states:
@@ -323,6 +310,8 @@ class TransactionManager:
         if finder is not None:
             finder.failed(request, error, now_ms)
         else:
+            if request.context.kind in requests.ADDS:
+                self._unsure = request.context
             self._refused(request, error, now_ms)
 
     def next_deadline_ms(self) -> int | None:
@@ -360,6 +349,8 @@ class TransactionManager:
             return None
         if self.state is State.INITIALIZING:
             return requests.init_producer_id(self, node)
+        if self.state is State.ABORTING and not self._is_begun and self._unsure is not None:
+            return requests.add_again(self, node, self._unsure)
         if self._new_partitions:
             return requests.add_partitions(self, node, sorted(self._new_partitions))
         if self._offset_commits:
@@ -368,7 +359,7 @@ class TransactionManager:
             return requests.end_transaction(self, node, is_commit=self.state is State.COMMITTING)
         return None
 
-    def _offsets_request(self, commit: OffsetCommit, node: int) -> Request | None:
+    def _offsets_request(self, commit: requests.OffsetCommit, node: int) -> Request | None:
         if not commit.is_added:
             return requests.add_offsets(self, node, commit)
         group_id = commit.group.group_id
@@ -397,7 +388,7 @@ class TransactionManager:
             self._partitions.update(context.partitions)
             self._new_partitions.difference_update(context.partitions)
         elif context.kind is requests.Kind.ADD_OFFSETS and context.commit is not None:
-            context.commit.is_added = True
+            context.commit.is_added = self._has_offsets = True
         elif context.kind is requests.Kind.COMMIT_OFFSETS and context.commit is not None:
             if context.commit in self._offset_commits:
                 self._offset_commits.remove(context.commit)
@@ -424,6 +415,11 @@ class TransactionManager:
         self._in_flight = None
         context: requests.Context = request.context
         verdict = verdict_of(error, request.message.KEY)
+        if self.state is State.ABORTING and context.kind in requests.ADDS:
+            if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                verdict = Verdict.ABORT  # a deleted topic must not keep the abort from ending
+            if verdict is Verdict.ABORT:
+                self._unsure = None
         if verdict is Verdict.RELOCATE:
             self._relocate(context, error)
             verdict = Verdict.RETRY
@@ -437,6 +433,8 @@ class TransactionManager:
             self._spoil(error)
         else:
             self._die(error)
+        if self.state is State.ABORTING and not self._is_started:
+            self._ended()  # the add that the abort has waited for was refused: there is nothing to end
 
     def _relocate(self, context: requests.Context, error: KafkaError) -> None:
         if context.kind is requests.Kind.COMMIT_OFFSETS and context.commit is not None:
@@ -460,6 +458,7 @@ class TransactionManager:
         self._partitions.clear()
         self._new_partitions.clear()
         self._has_offsets = False
+        self._unsure = None
         self.error = None
         self.prepared = prepared
         self._has_kept = prepared is not None

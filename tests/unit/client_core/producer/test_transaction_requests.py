@@ -7,7 +7,7 @@ from ottla.client_core.metadata import Metadata
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from ottla.client_core.producer import transaction_requests as requests
 from ottla.client_core.producer.idempotence import Idempotence
-from ottla.client_core.producer.transactions import OffsetCommit, TransactionManager
+from ottla.client_core.producer.transactions import TransactionManager
 from ottla.errors import TopicAuthorizationError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.codec import encode
@@ -33,7 +33,7 @@ def manager() -> TransactionManager:
 
 def test_every_request_can_be_encoded_in_its_newest_allowed_version() -> None:
     made = manager()
-    commit = OffsetCommit(ConsumerGroupMetadata("g", 4, "m", "i"), {("t", 0): OffsetAndMetadata(5, "note", 2)})
+    commit = requests.OffsetCommit(ConsumerGroupMetadata("g", 4, "m", "i"), {("t", 0): OffsetAndMetadata(5, "note", 2)})
     for request in (
         requests.init_producer_id(made, 1),
         requests.add_partitions(made, 1, [("t", 0), ("t", 1), ("u", 0)]),
@@ -51,7 +51,7 @@ def test_partitions_are_grouped_by_topic() -> None:
 
 def test_versions_follow_the_transaction_version() -> None:
     made = manager()
-    commit = OffsetCommit(ConsumerGroupMetadata("g"), {})
+    commit = requests.OffsetCommit(ConsumerGroupMetadata("g"), {})
     assert requests.end_transaction(made, 1, is_commit=True).version_max == 4
     assert requests.commit_offsets(made, 1, commit).version_max == 4
     made.is_implicit = True
