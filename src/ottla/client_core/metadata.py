@@ -9,6 +9,7 @@ that the cluster refuses is asked for again after the backoff, also if it is giv
 
 Leaders carry epochs, and an older epoch never replaces a newer one of the same topic id: a broker that lags behind must not
 send the client back to a deposed leader. A topic that was deleted and created again has another id, and its epochs start over.
+Its former ids are ignored, and the topic is asked for again (`former_ids.py`).
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from ottla.client_core.backoff import Backoff
+from ottla.client_core.former_ids import FormerIds
 from ottla.client_core.machine import ANY_NODE, Rebootstrap, Request
 from ottla.client_core.recovery import Recovery, RecoverySettings
 from ottla.errors import KafkaError, NetworkError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
-from ottla.ids import ZERO_UUID, Uuid
+from ottla.ids import ZERO_UUID, Uuid, uuid_text
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -118,6 +120,7 @@ class Metadata:
         self._idle_max_ms = idle_max_ms
         self._topics: dict[str, TopicInfo] = {}
         self._names: dict[Uuid, str] = {}
+        self._former_ids = FormerIds()
         self._errors: dict[str, KafkaError] = {}
         self._wanted: dict[str, int] = {}  # name → when it was used last; counts only with `idle_max_ms`
         self._is_all_wanted = False
@@ -255,7 +258,7 @@ class Metadata:
             self._retry(NetworkError("a broker named no brokers, not even itself: it may not have started yet"), now_ms)
             return
         asked: _Asked = request.context
-        self._update(response, asked.names)
+        self._update(response, asked.names, now_ms)
         self.failure = None
         self.recovery.succeeded()
         if asked.is_full:
@@ -342,7 +345,7 @@ class Metadata:
             limit_ms = now_ms - self._idle_max_ms
             self.unwant([name for name, used_ms in self._wanted.items() if used_ms < limit_ms])
 
-    def _update(self, response: MetadataResponse, asked: list[str] | None) -> None:
+    def _update(self, response: MetadataResponse, asked: list[str] | None, now_ms: int) -> None:
         self.nodes = {each.node_id: Node(each.node_id, each.host, each.port, each.rack) for each in response.brokers}
         self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
@@ -351,7 +354,7 @@ class Metadata:
             for name in set(self._topics) - {topic.name for topic in response.topics}:
                 self._forget(name)
         for topic in response.topics:
-            self._update_topic(topic)
+            self._update_topic(topic, now_ms)
         for name in asked or ():
             if name not in self._topics and name not in self._errors:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -360,7 +363,7 @@ class Metadata:
         self.version += 1
         self.responses += 1
 
-    def _update_topic(self, topic: MetadataResponseTopic) -> None:
+    def _update_topic(self, topic: MetadataResponseTopic, now_ms: int) -> None:
         name = topic.name
         if name is None:
             return
@@ -371,6 +374,11 @@ class Metadata:
                 self._forget(name)
             return
         old = self._topics.get(name)
+        if not self._former_ids.takes(name, topic.topic_id, None if old is None else old.id, now_ms):
+            text = f"topic {name}: a broker that lags behind answered with the topic's former id {uuid_text(topic.topic_id)}"
+            self._errors[name] = exception_of(ErrorCode.UNKNOWN_TOPIC_ID, text)
+            self._refused.add(name)
+            return
         if old is not None and old.id != topic.topic_id:
             self._forget(name)
             old = None
@@ -391,6 +399,7 @@ class Metadata:
         info = self._topics.pop(name, None)
         if info is not None:
             self._names.pop(info.id, None)
+            self._former_ids.forgotten(name, info.id)
 
 
 def _index(partition: MetadataResponsePartition) -> int:

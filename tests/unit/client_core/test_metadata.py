@@ -213,6 +213,63 @@ def test_a_topic_that_was_made_again_starts_over_with_its_epochs() -> None:
     assert machine.topic_of_id(ORDERS) is None
 
 
+def test_a_former_topic_id_is_ignored_and_the_topic_asked_for_again() -> None:
+    machine = metadata()
+    machine.want(["orders"])
+    answer(machine, 0, topic("orders", partition(0, leader=2, epoch=7)))
+    machine.refresh("a test")
+    answer(machine, 1_000, topic("orders", partition(0, leader=1, epoch=0), topic_id=OTHER))
+    machine.refresh("a test")
+    answer(machine, 2_000, topic("orders", partition(0, leader=2, epoch=8)))
+    assert (machine.topic_of_id(ORDERS), machine.leader("orders", 0)) == (None, (1, 0))
+    error = machine.topic_error("orders")
+    assert error is not None
+    assert error.is_retriable
+    assert machine.next_deadline_ms() == 2_100
+    answer(machine, 2_100, topic("orders", partition(0, leader=2, epoch=1), topic_id=OTHER))
+    assert machine.topic_error("orders") is None
+    assert machine.leader("orders", 0) == (2, 1)
+
+
+def test_a_former_topic_id_is_ignored_also_if_the_topic_was_gone_meanwhile() -> None:
+    machine = metadata()
+    machine.want(["orders"])
+    gone = topic("orders", error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    for entry, expected in (
+        (topic("orders", partition(0)), ORDERS),
+        (gone, None),
+        (topic("orders", partition(0)), ORDERS),
+        (gone, None),
+        (topic("orders", partition(0), topic_id=OTHER), OTHER),
+        (topic("orders", partition(0)), OTHER),
+        (gone, None),
+        (topic("orders", partition(0)), None),
+        (topic("orders", partition(0), topic_id=OTHER), OTHER),
+    ):
+        machine.refresh("a test")
+        answer(machine, machine.next_deadline_ms() or 0, entry)
+        info = machine.topic("orders")
+        assert (None if info is None else info.id) == expected
+
+
+def test_a_former_topic_id_that_stays_is_taken() -> None:
+    """The client may have met the ids in the wrong order: it must not stay with an id that the cluster no longer has."""
+    machine = metadata()
+    machine.want(["orders"])
+    answer(machine, 0, topic("orders", partition(0)))
+    machine.refresh("a test")
+    answer(machine, 1_000, topic("orders", partition(0), topic_id=OTHER))
+    machine.refresh("a test")
+    times = [2_000]
+    answer(machine, 2_000, topic("orders", partition(0)))
+    while machine.topic_of_id(ORDERS) is None:
+        times.append(machine.next_deadline_ms() or 0)
+        answer(machine, times[-1], topic("orders", partition(0)))
+    assert machine.topic_of_id(OTHER) is None
+    assert machine.topic_error("orders") is None
+    assert times == [2_000, 2_100, 2_300, 2_700, 3_500, 4_500, 5_500, 6_500, 7_500]
+
+
 def test_a_topic_that_is_gone_is_an_error_and_is_asked_for_again() -> None:
     machine = metadata()
     machine.want(["orders"])

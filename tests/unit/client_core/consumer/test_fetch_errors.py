@@ -118,6 +118,23 @@ def test_a_topic_that_was_made_again_starts_over_or_fails(reset: Reset) -> None:
         assert isinstance(state.error, UnknownTopicIdError)
 
 
+def test_a_position_stays_when_a_lagging_broker_has_the_former_topic_id() -> None:
+    cluster = FakeCluster()
+    metadata = known_metadata(cluster)
+    errors = FetchErrors(metadata, SETTINGS, EARLIEST)
+    state = reading(5)
+    former = cluster.topic_id
+    for now_ms, topic_id, is_reset in ((0, former, False), (1_000, NEW, True), (2_000, former, False), (3_000, NEW, False)):
+        cluster.topic_id = topic_id
+        metadata.refresh("a test")
+        for request in metadata.step(now_ms):
+            metadata.answered(request, *cluster.answer(request), now_ms)
+        info = metadata.topic(TOPIC)
+        assert info is not None
+        assert errors.is_other_topic(state, info.id) is is_reset
+        state.jump(Position(5))
+
+
 def test_a_newer_leader_has_the_position_validated_if_its_epoch_is_known() -> None:
     errors, _ = machine()
     known, unknown = reading(5, epoch=3), reading(5)
