@@ -109,10 +109,13 @@ class Membership:
         self.epoch = registered.broker_epoch
         # The epoch is the offset of the registration. A broker that has not applied it stays fenced, and would ask again later.
         await self._loader.published_up_to(self.epoch + 1)
+        rounds = 0
         while await self._is_fenced():
-            if self._interval_ms is None:
+            rounds += 1
+            # A heartbeat that reports a failed directory does not unfence; each directory is reported once.
+            if self._interval_ms is None and rounds > len(self._offline_directories):
                 raise BrokenInvariant(f"broker {self._node_id} has read all metadata and is still fenced")
-            await asyncio.sleep(min(self._interval_ms, _UNFENCING_MS) / 1000)
+            await asyncio.sleep(min(self._interval_ms or _UNFENCING_MS, _UNFENCING_MS) / 1000)
         if self._interval_ms is not None:
             self._check_clock(asked_ms)
             interval_s = self._interval_ms / 1000

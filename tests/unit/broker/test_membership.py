@@ -10,7 +10,7 @@ from ottla.broker import membership as membership_module
 from ottla.broker.membership import CLOCKS_APART_MS, Membership, clock_warning
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.partitions.assignments import Assignment, DirectoryAssignments
-from ottla.errors import KafkaError, LogDirectoryFailed, OttlaError
+from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.wire.base import Message
@@ -83,6 +83,25 @@ def test_heartbeat_names_epoch_and_applied_metadata() -> None:
     assert heartbeat == BrokerHeartbeatRequest(
         broker_id=1, broker_epoch=7, current_metadata_offset=5, offline_log_dirs=[DIRECTORY], cordoned_log_dirs=[]
     )
+
+
+def test_broker_whose_directory_fails_while_it_joins_is_unfenced_by_the_second_heartbeat() -> None:
+    class Controller(FakeController):
+        async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+            self.requests.append(request)
+            return SimpleNamespace(broker_epoch=7, is_fenced=len(self.requests) < 3)
+
+    async def scenario(lost: bool) -> Controller:
+        controller = Controller()
+        membership = member(controller, epoch=-1)
+        if lost:
+            await membership.tell_lost(DIRECTORY)
+        await membership.join([], [DIRECTORY], [], rack=None, incarnation_id=DIRECTORY, last_epoch=-1)
+        return controller
+
+    assert [each.offline_log_dirs for each in asyncio.run(scenario(lost=True)).requests[1:]] == [[DIRECTORY]] * 2
+    with pytest.raises(BrokenInvariant, match="still fenced"):
+        asyncio.run(scenario(lost=False))
 
 
 def test_broker_of_a_controller_elsewhere_waits_to_be_unfenced_and_sends_heartbeats() -> None:

@@ -7,10 +7,12 @@ partitions that it leads. Each decision also changes the leaders and in-sync rep
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.ids import Uuid
 from ottla.metadata.controller.broker_registration import register_broker
 from ottla.metadata.controller.decision import Decision
 from ottla.metadata.controller.leadership import (
@@ -62,6 +64,7 @@ def broker_heartbeat(state: ControllerState, request: BrokerHeartbeatRequest, no
     session = state.sessions.touch(broker.id, broker.epoch, now_ms)
     session.metadata_offset = request.current_metadata_offset
     is_caught_up = request.current_metadata_offset >= state.registration_offset(broker.id)
+    lost = _newly_lost(state, broker, request)
     response = BrokerHeartbeatResponse(is_caught_up=is_caught_up, is_fenced=broker.fenced)
     records: list[Message] = []
     if session.shutdown_offset != NOT_SHUTTING_DOWN:
@@ -71,8 +74,10 @@ def broker_heartbeat(state: ControllerState, request: BrokerHeartbeatRequest, no
         if request.want_shut_down:
             response.should_shut_down = True
             state.sessions.forget(broker.id)
-        elif not request.want_fence and is_caught_up and not broker.in_controlled_shutdown:
+        elif not request.want_fence and is_caught_up and not broker.in_controlled_shutdown and not lost:
             # A broker in controlled shutdown must register again: unfenced now, it would be elected but not be active.
+            # One that reports a failed directory is unfenced by its next heartbeat: in this decision the image still has the
+            # directory online, and the broker would be elected for partitions in it.
             records += _unfence(state, broker)
             response.is_fenced = False
     elif request.want_fence:
@@ -87,7 +92,7 @@ def broker_heartbeat(state: ControllerState, request: BrokerHeartbeatRequest, no
             session.shutdown_offset = state.next_offset + len(records) - 1
         else:
             _shut_down_now(state, broker, response, records)
-    records += _directory_changes(state, broker, request)
+    records += _directory_changes(state, broker, request, lost)
     return Decision(response, records)
 
 
@@ -158,19 +163,26 @@ def _lowest_active_offset(state: ControllerState) -> int:
     return min(offsets, default=_NEVER)
 
 
-def _directory_changes(state: ControllerState, broker: BrokerRegistration, request: BrokerHeartbeatRequest) -> list[Message]:
-    """Records for directories that went offline since the last report, and for changed cordoned ones."""
+def _newly_lost(state: ControllerState, broker: BrokerRegistration, request: BrokerHeartbeatRequest) -> list[Uuid]:
+    """The directories that went offline since the last report."""
+    if state.image.metadata_version < DIRECTORIES_FROM:
+        return []
+    return [directory for directory in broker.directories if directory in request.offline_log_dirs]
+
+
+def _directory_changes(
+    state: ControllerState, broker: BrokerRegistration, request: BrokerHeartbeatRequest, lost: Sequence[Uuid]
+) -> list[Message]:
+    """Records for directories that went offline since the last report (`lost`), and for changed cordoned ones."""
     records: list[Message] = []
-    version = state.image.metadata_version
-    lost = [directory for directory in broker.directories if directory in request.offline_log_dirs]
-    if lost and version >= DIRECTORIES_FROM:
+    if lost:
         touched = partitions_where(state, lambda partition: any(directory in lost for directory in partition.directories))
         records += leadership_changes(state, touched, leaving=broker.id)
         left = [directory for directory in broker.directories if directory not in lost]
         if left:  # a broker that has lost its last directory stops, and is fenced when its session expires
             records.append(BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=left))
     cordoned = request.cordoned_log_dirs
-    if cordoned is None or version < CORDONED_DIRECTORIES_FROM:
+    if cordoned is None or state.image.metadata_version < CORDONED_DIRECTORIES_FROM:
         return records
     if broker.cordoned_directories is None or set(cordoned) != set(broker.cordoned_directories):
         records.append(

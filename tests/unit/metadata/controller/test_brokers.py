@@ -252,6 +252,24 @@ def test_lost_directories_take_their_replicas_out_of_sync() -> None:
     assert len(cluster.log) == log, "the broker reported it already"
 
 
+@pytest.mark.parametrize("elr", [0, 1])
+def test_heartbeat_that_reports_a_lost_directory_does_not_unfence(elr: int) -> None:
+    """Broker 2 would be elected for the partition in that directory, and stay its leader."""
+    cluster = ControllerCluster(features={"eligible.leader.replicas.version": elr})
+    both = [directory_of(2), directory_of(2, 1)]
+    cluster.add_broker(1)
+    cluster.add_broker(2, log_dirs=both)
+    topic = cluster.create_topic("t", assignments=[[1, 2], [1, 2]], configs={"min.insync.replicas": "2"})
+    for number in (0, 1):
+        cluster.apply(assign_directory(cluster.state, 2, topic.id, number, both[number]))
+    for broker_id in (1, 2):
+        cluster.heartbeat(broker_id, want_fence=True)
+    assert cluster.heartbeat(2, offline_log_dirs=both[:1]).is_fenced
+    assert cluster.state.image.cluster.brokers[2].directories == (both[1],)
+    assert not cluster.heartbeat(2, offline_log_dirs=both[:1]).is_fenced
+    assert [cluster.partition("t", number).leader for number in (0, 1)] == [-1, 2]
+
+
 def test_unchanged_cordoned_directories_are_not_written_again() -> None:
     cluster = cluster_of(1)
     cluster.heartbeat(1, cordoned_log_dirs=[directory_of(1)])
