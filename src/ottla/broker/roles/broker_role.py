@@ -148,8 +148,8 @@ class BrokerRole:
 
     async def _register(self, endpoints: Sequence[Endpoint], directories: LogDirectories) -> None:
         online = [each for each in directories.directories if each.is_online]
-        # Nothing was lost only if all directories have the mark of a clean shutdown, with the same broker epoch.
-        epochs = {None if each.found is None else each.found.broker_epoch for each in online}
+        # Nothing was lost only if all directories are online and have the mark of a clean shutdown, with the same broker epoch.
+        epochs = {each.found.broker_epoch if each.is_online and each.found else None for each in directories.directories}
         last_epoch = epochs.pop() if len(epochs) == 1 else None
         await self.membership.join(
             endpoints,

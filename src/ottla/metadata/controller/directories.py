@@ -1,7 +1,8 @@
 """Decides on AssignReplicasToDirs: stores in which of its log directories a broker keeps its replicas. Pure.
 
 Each replica succeeds or fails on its own. If its directory is offline, the replica leaves the ISR. If its old directory is gone
-because the disk was replaced, it has to wait for a leader to copy from.
+because the disk was replaced or retired, its new log is empty: it leaves the ISR and the ELR, and if nobody leads it has to wait
+for a leader to copy from.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ottla.metadata.controller.leadership import PartitionOf, change_of, find_pa
 from ottla.metadata.controller.state import ControllerState
 from ottla.metadata.features import DIRECTORIES_FROM
 from ottla.metadata.image.cluster import BrokerRegistration
-from ottla.metadata.image.topics import NO_LEADER
+from ottla.metadata.image.topics import NO_LEADER, PartitionState
 from ottla.wire.base import Message
 from ottla.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -52,27 +53,38 @@ def assign_replicas_to_dirs(
     return Decision(response, records)
 
 
-def _check_replaced(state: ControllerState, which: PartitionOf, broker: BrokerRegistration) -> None:
-    """Refuse the new disk of a replica while nobody leads and another replica has kept its disk.
+def _check_others(state: ControllerState, which: PartitionOf, broker: BrokerRegistration) -> None:
+    """Refuse the new, empty log of a replica while nobody leads and another replica has kept its disk.
 
-    The new log is empty. With its directory known, the replica could be elected: as the last one in sync, as the last known
-    leader, or as the first one in an unclean election. The others would truncate theirs to it, as in Apache Kafka 4.3.0.
+    With its directory known, the replica could be elected: as the last one in sync, as the last known leader, or as the first
+    one in an unclean election. The others would truncate theirs to it, as in Apache Kafka 4.3.0.
     """
     partition = which.state
-    if partition.leader != NO_LEADER:
-        return
     brokers = state.image.cluster.brokers
     keepers = [
         replica
         for replica, directory_id in zip(partition.replicas, partition.directories, strict=True)
-        if replica in brokers and not _is_replaced(brokers[replica], directory_id)
+        if replica != broker.id and replica in brokers and not _is_replaced(brokers[replica], directory_id)
     ]
-    if keepers and broker.id not in keepers:
+    if keepers:
         raise KafkaError(
             ErrorCode.LEADER_NOT_AVAILABLE,
             f"{which.topic.name}-{which.number} has no leader to copy from, and the disk of broker {broker.id} was replaced: "
             f"bring back the replicas in sync, or accept a loss and let one of {keepers} lead",
         )
+
+
+def _starts_empty(partition: PartitionState, broker: BrokerRegistration) -> bool:
+    """Whether the log that was in sync is gone, so that the replica's log in its new directory is another one.
+
+    A clean shutdown does not rule that out: the directories that are left have its mark. An eligible replica in
+    `DIRECTORY_LOST` has no log either. Its broker registered without that directory; with it, which has no mark, the
+    registration would have been unclean and would have ended the eligibility.
+    """
+    directory_id = partition.directories[partition.replicas.index(broker.id)]
+    if directory_id == DIRECTORY_LOST:
+        return broker.id in partition.elr
+    return _is_replaced(broker, directory_id)
 
 
 def _is_replaced(broker: BrokerRegistration, directory_id: Uuid) -> bool:
@@ -81,7 +93,10 @@ def _is_replaced(broker: BrokerRegistration, directory_id: Uuid) -> bool:
 
 
 def assign_directory(state: ControllerState, broker_id: int, topic_id: Uuid, number: int, directory_id: Uuid) -> Decision[None]:
-    """Store the directory in which a broker keeps a replica. If that directory is offline, the replica leaves the ISR."""
+    """Store the directory in which a broker keeps a replica.
+
+    The replica leaves the ISR if the directory is offline, ISR and ELR if its log there cannot be the one that was in sync.
+    """
     if state.image.metadata_version < DIRECTORIES_FROM:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "the cluster's metadata.version keeps no log directories of replicas")
     topic = state.image.topics.by_id.get(topic_id)
@@ -91,11 +106,17 @@ def assign_directory(state: ControllerState, broker_id: int, topic_id: Uuid, num
     broker = state.image.cluster.brokers.get(broker_id)
     if broker is None or broker_id not in which.state.replicas:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {broker_id} has no replica of {topic.name}-{number}")
-    _check_replaced(state, which, broker)
     change = change_of(state, which)
     change.directories[broker_id] = directory_id
-    record = change.build(topic_id, number)
-    records: list[Message] = [] if record is None else [record]
+    records: list[Message] = []
     if not broker.has_online_directory(directory_id):
         records += leadership_changes(state, [which], leaving=broker_id)
+    elif _starts_empty(which.state, broker):
+        if which.state.leader == NO_LEADER:
+            _check_others(state, which, broker)  # if no disk is left, nothing can be saved by waiting
+        else:
+            change.isr = [replica for replica in change.isr if replica != broker_id]
+            change.unclean_shutdown_replicas = (broker_id,)
+    if (record := change.build(topic_id, number)) is not None:
+        records.insert(0, record)
     return Decision(None, records)

@@ -4,6 +4,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from ottla.broker.roles.broker_role import BrokerRole
 from ottla.broker.settings import BrokerSettings
 from ottla.broker.solo_settings import solo_settings
@@ -22,16 +24,16 @@ class Door:
 
     async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
         self.requests.append(request)
-        return SimpleNamespace(is_fenced=False)
+        return SimpleNamespace(is_fenced=False, broker_epoch=9)
 
 
 def role_of(door: Any, cordoned: list[Uuid]) -> BrokerRole:
     node: Any = SimpleNamespace(
         node_id=1,
         cluster_id="cluster",
-        loader=SimpleNamespace(published_offset=5),
+        loader=SimpleNamespace(published_offset=5, published_up_to=lambda end_offset: asyncio.sleep(0)),
         settings=BrokerSettings(solo_settings("127.0.0.1", 0, "data")),
-        world=SimpleNamespace(clock=None),
+        world=SimpleNamespace(clock=None, randomness=SimpleNamespace(new_uuid=lambda: OTHER)),
     )
     storage: Any = SimpleNamespace(directories=SimpleNamespace(cordoned_ids=cordoned))
     return BrokerRole(node, storage, door, True, lambda reason: None)
@@ -67,3 +69,32 @@ def test_lost_directory_is_reported_unless_the_node_stops() -> None:
         assert role.epoch == 9
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("found", "previous_epoch"),
+    [
+        ([(True, 7), (True, 7)], 7),
+        ([(True, 7), (True, 6)], -1),
+        ([(True, 7), (True, None)], -1),
+        ([(True, 7), (False, None)], -1),
+        ([(True, 7), (False, 7)], -1),
+    ],
+)
+def test_registration_is_clean_only_if_all_directories_are_online_and_clean(
+    found: list[tuple[bool, int | None]], previous_epoch: int
+) -> None:
+    """What the others hold is unknown, as in Apache's readBrokerEpochFromCleanShutdownFiles."""
+    door = Door()
+    role = role_of(door, [])
+    each: list[Any] = [
+        SimpleNamespace(
+            directory_id=directory_id, is_online=is_online, found=None if epoch is None else SimpleNamespace(broker_epoch=epoch)
+        )
+        for directory_id, (is_online, epoch) in zip((DIRECTORY, OTHER), found, strict=True)
+    ]
+    directories: Any = SimpleNamespace(directories=each, cordoned_ids=[])
+    asyncio.run(role._register([], directories))
+    registration = door.requests[0]
+    assert registration.previous_broker_epoch == previous_epoch
+    assert registration.log_dirs == sorted(each.directory_id for each in directories.directories if each.is_online)

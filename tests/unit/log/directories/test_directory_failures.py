@@ -9,6 +9,7 @@ from ottla.errors import BrokenInvariant, DirectoryInUse, KafkaError, LogDirecto
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 from ottla.log.directories import directory_loading
+from ottla.log.directories.clean_shutdown import CleanShutdown, read_clean_shutdown
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.directories.opening import MustStop
 from ottla.sim.work import InPlaceHelpers
@@ -145,6 +146,16 @@ def test_failed_directory_gets_no_clean_shutdown_file() -> None:
     assert [loss.directory for loss in node.directories.take_losses()] == ["/b"]
     assert node.disk.exists("/a/.kafka_cleanshutdown")
     assert not node.disk.exists("/b/.kafka_cleanshutdown")
+
+
+@pytest.mark.parametrize(("is_lost", "epoch"), [(False, 7), (True, -1)])
+def test_clean_shutdown_has_no_broker_epoch_after_a_failed_directory(is_lost: bool, epoch: int) -> None:
+    """A start without that directory would count as clean, and the new logs of its partitions as those of before."""
+    node = two_partitions()
+    if is_lost:
+        node.directories.lose(fail_flush(node, T1, "/b"))
+    run(node.directories.close(broker_epoch=7))
+    assert read_clean_shutdown(node.disk, "/a") == CleanShutdown(epoch)
 
 
 def test_locks_are_released_after_any_failure() -> None:

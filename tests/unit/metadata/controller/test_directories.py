@@ -5,7 +5,7 @@ from tests.support.nodes.controller_cluster import ControllerCluster, directory_
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.ids import Uuid
+from ottla.ids import DIRECTORY_LOST, Uuid
 from ottla.metadata.controller.directories import assign_directory, assign_replicas_to_dirs
 from ottla.metadata.controller.elections import elect_leaders
 from ottla.wire.messages.assign_replicas_to_dirs import (
@@ -15,6 +15,7 @@ from ottla.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequestTopicData,
 )
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from ottla.wire.messages.metadata_records import PartitionChangeRecord
 
 BOTH = [directory_of(1, 0), directory_of(1, 1)]
 
@@ -143,3 +144,72 @@ def test_replaced_disks_of_all_replicas_are_taken() -> None:
         cluster.add_broker(broker, log_dirs=[directory_of(broker, 7)])
     cluster.apply(assign_directory(cluster.state, 2, topic.id, 0, directory_of(2, 7)))
     assert cluster.partition("t").directories[1] == directory_of(2, 7)
+
+
+def cluster_with_lost_directory() -> tuple[ControllerCluster, Uuid]:
+    """Broker 2 is eligible for t-0, whose directory has failed. Broker 1 leads it alone, below min.insync.replicas."""
+    cluster = ControllerCluster(features={"eligible.leader.replicas.version": 1})
+    cluster.add_broker(1)
+    cluster.add_broker(2, log_dirs=[directory_of(2, 0), directory_of(2, 1)])
+    topic = cluster.create_topic("t", assignments=[[1, 2]], configs={"min.insync.replicas": "2"})
+    cluster.apply(assign_directory(cluster.state, 2, topic.id, 0, directory_of(2, 0)))
+    cluster.heartbeat(2, offline_log_dirs=[directory_of(2, 0)])
+    assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((1,), (2,))
+    return cluster, topic.id
+
+
+def restart_cleanly(cluster: ControllerCluster, broker_id: int, log_dirs: list[Uuid]) -> None:
+    epoch = cluster.state.image.cluster.brokers[broker_id].epoch
+    for _ in range(2):
+        cluster.heartbeat(broker_id, want_shut_down=True)
+    cluster.state.sessions.forget(broker_id)
+    cluster.add_broker(broker_id, log_dirs=log_dirs, previous_broker_epoch=epoch)
+
+
+@pytest.mark.parametrize("stored", [directory_of(2, 0), DIRECTORY_LOST])
+def test_new_directory_after_a_clean_restart_without_the_old_one_ends_eligibility(stored: Uuid) -> None:
+    """The directory that is left has the mark of the clean shutdown, but the log of t-0 in it is a new one."""
+    cluster, topic_id = cluster_with_lost_directory()
+    cluster.apply(assign_directory(cluster.state, 2, topic_id, 0, stored))
+    restart_cleanly(cluster, 2, [directory_of(2, 1)])
+    assert cluster.partition("t").elr == (2,)
+    cluster.apply(assign_directory(cluster.state, 2, topic_id, 0, directory_of(2, 1)))
+    partition = cluster.partition("t")
+    assert (partition.leader, partition.isr, partition.elr) == (1, (1,), ())
+    assert partition.directories[1] == directory_of(2, 1)
+    cluster.heartbeat(1, want_fence=True)
+    assert (cluster.partition("t").leader, cluster.partition("t").elr) == (-1, (1,))
+
+
+@pytest.mark.parametrize("stored", [directory_of(2, 0), DIRECTORY_LOST])
+def test_new_directory_after_a_clean_restart_without_the_old_one_waits_for_a_leader(stored: Uuid) -> None:
+    cluster, topic_id = cluster_with_lost_directory()
+    cluster.apply(assign_directory(cluster.state, 2, topic_id, 0, stored))
+    restart_cleanly(cluster, 2, [directory_of(2, 1)])
+    cluster.heartbeat(1, want_fence=True)
+    with pytest.raises(KafkaError, match="has no leader to copy from"):
+        assign_directory(cluster.state, 2, topic_id, 0, directory_of(2, 1))
+
+
+def test_replica_in_sync_leaves_the_isr_with_its_replaced_directory() -> None:
+    """A leader's proposal may cross the report of the failed directory."""
+    cluster, topic_id = cluster_with_lost_directory()
+    cluster.append([PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=[1, 2], eligible_leader_replicas=[])])
+    cluster.apply(assign_directory(cluster.state, 2, topic_id, 0, directory_of(2, 1)))
+    partition = cluster.partition("t")
+    assert (partition.leader, partition.isr, partition.elr) == (1, (1,), ())
+
+
+def test_move_between_live_directories_keeps_isr_and_elr() -> None:
+    cluster = ControllerCluster(features={"eligible.leader.replicas.version": 1})
+    cluster.add_broker(1)
+    both = [directory_of(2, 0), directory_of(2, 1)]
+    cluster.add_broker(2, log_dirs=both)
+    topic = cluster.create_topic("t", assignments=[[2, 1]], configs={"min.insync.replicas": "2"})
+    for directory in (*both, both[0]):
+        cluster.apply(assign_directory(cluster.state, 2, topic.id, 0, directory))
+        assert (cluster.partition("t").leader, cluster.partition("t").isr) == (2, (2, 1))
+    restart_cleanly(cluster, 2, both)
+    assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((1,), (2,))
+    cluster.apply(assign_directory(cluster.state, 2, topic.id, 0, both[1]))
+    assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((1,), (2,))
