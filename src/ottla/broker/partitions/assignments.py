@@ -1,8 +1,9 @@
 """Reports to the controller in which of its log directories this node keeps each partition.
 
 With several directories the node chooses the one of a new partition and may move it later. When a directory fails, the
-controller needs to know which partitions lose their leader. A node with one directory reports only at its start, and only if
-that is another one than before (a disk that was replaced): the controller lets no replica lead whose directory is gone.
+controller needs to know which partitions lose their leader: those of which it has another directory, or none yet, are reported
+in the failed one. A node with one directory reports only at its start, and only if that is another one than before (a disk that
+was replaced): the controller lets no replica lead whose directory is gone.
 
 One event loop; a background task reports all partitions that need it, up to `AT_ONCE_MAX` in one write, until the controller
 has taken them.
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.partitions import Partitions
     from ottla.log.directories.log_directory import LogDirectory
+    from ottla.metadata.image.topics import PartitionState
     from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 
 logger = logging.getLogger("ottla.partitions")
@@ -71,7 +73,7 @@ class DirectoryAssignments:
             await asyncio.wait([self._telling])
 
     def look(self) -> None:
-        """Partitions may have been created or moved: report those that the controller does not know of."""
+        """Partitions may have been created, moved or lost: report those that the controller has in another directory."""
         if not self._is_stopped and not self._is_only_one:
             self._report()
 
@@ -129,19 +131,48 @@ class DirectoryAssignments:
     def _unknown(self) -> list[Assignment]:
         """Partitions in another directory than the metadata says. Those being moved are left out."""
         found = []
+        directories = self._partitions.directories
         for partition in self._partitions:
-            directory = self._partitions.directories.directory_of(partition.name)
-            state = self._metadata.partition(partition.topic, partition.index)
+            directory, state = directories.directory_of(partition.name), self._state(partition.name)
             if directory is None or directory.directory_id is None or state is None:
                 continue
-            if partition.node_id not in state.replicas or self._partitions.directories.future_of(partition.name) is not None:
+            future = directories.future_of(partition.name)
+            if future is not None and future.is_online:
                 continue
-            known = state.directories[state.replicas.index(partition.node_id)] if state.directories else None
+            known = self._known(state)
             if known is not None and self._is_only_one and known != DIRECTORY_LOST and is_reserved(known):
                 continue  # there is no choice to report
             if known != directory.directory_id:
                 found.append(Assignment(partition.topic_id, partition.index, directory.directory_id))
+        return found + self._lost()
+
+    def _lost(self) -> list[Assignment]:
+        """Partitions whose directory has failed, where the metadata has them in one that has not, or in none yet.
+
+        They were being moved, or are new. The report of the failed directory does not concern them: without this one the node
+        would go on to lead partitions that it cannot serve.
+        """
+        directories, topics = self._partitions.directories, self._metadata.image.topics.by_name
+        failed = {each.directory_id for each in directories.directories if not each.is_online}
+        if not failed:
+            return []
+        found = []
+        for name in self._partitions.offline:
+            directory, state = directories.directory_of(name), self._state(name)
+            if directory is None or directory.directory_id is None or directory.is_online or state is None:
+                continue
+            if self._known(state) not in (*failed, DIRECTORY_LOST):
+                found.append(Assignment(topics[name.topic].id, name.partition, directory.directory_id))
         return found
+
+    def _state(self, name: TopicPartition) -> PartitionState | None:
+        """The partition in the metadata, if this node has a replica of it."""
+        state = self._metadata.partition(*name)
+        return None if state is None or self._partitions.node_id not in state.replicas else state
+
+    def _known(self, state: PartitionState) -> Uuid | None:
+        """The directory in which this node has the partition, as the metadata says; None if that keeps no directories."""
+        return state.directories[state.replicas.index(self._partitions.node_id)] if state.directories else None
 
     async def _write(self, assignments: Sequence[Assignment]) -> None:
         node_id, epoch = self._partitions.node_id, self._broker_epoch()

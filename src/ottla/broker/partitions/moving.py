@@ -83,6 +83,10 @@ class Moves:
         """Partitions may have been created: report their directories to the controller."""
         self._assignments.look()
 
+    def directory_lost(self) -> None:
+        """A directory has failed: report the partitions in it that the controller has in another one."""
+        self._assignments.look()
+
     # Requests
 
     async def request(self, name: TopicPartition, path: str) -> None:

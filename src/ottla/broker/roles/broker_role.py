@@ -165,6 +165,8 @@ class BrokerRole:
     def _tell_lost(self, loss: DirectoryLoss) -> None:
         if loss.must_stop is None and loss.directory_id is not None:
             self._tell(self.membership.tell_lost(loss.directory_id))
+            if self._services is not None:
+                self._services.moves.directory_lost()
 
     def _tell(self, telling: Coroutine[Any, Any, None]) -> None:
         """Run a report to the controller in the background."""

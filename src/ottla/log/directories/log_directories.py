@@ -285,8 +285,8 @@ class LogDirectories:
     async def close(self, broker_epoch: int = -1) -> None:
         """Close all logs and mark a clean shutdown in every directory that works. Losses are queued for `take_losses`.
 
-        If a directory has failed, the marks have no broker epoch: the next registration counts as one after an unclean shutdown,
-        also if the operator takes the failed directory out of log.dirs.
+        If a directory has failed, the marks have no broker epoch: the next registration counts as one after an unclean
+        shutdown, also if the operator takes the failed directory out of log.dirs.
         """
         if not all(directory.is_online for directory in self._directories):
             broker_epoch = -1

@@ -1,8 +1,8 @@
 """Decides on AssignReplicasToDirs: stores in which of its log directories a broker keeps its replicas. Pure.
 
 Each replica succeeds or fails on its own. If its directory is offline, the replica leaves the ISR. If its old directory is gone
-because the disk was replaced or retired, its new log is empty: it leaves the ISR and the ELR, and if nobody leads it has to wait
-for a leader to copy from.
+because the disk was replaced or retired, its new log is empty: it leaves the ISR and the ELR, or has to wait for a leader to copy
+from.
 """
 
 from __future__ import annotations

@@ -90,6 +90,9 @@ class MovingNode:
         [known] = self.held.metadata.image.topics.by_name[name.topic].partitions[name.partition].directories
         return next((each.path for each in self.held.directories.directories if each.directory_id == known), None)
 
+    def leader(self, name: TopicPartition = T_0) -> int:
+        return self.held.metadata.image.topics.by_name[name.topic].partitions[name.partition].leader
+
     def on_its_way_to(self, name: TopicPartition = T_0) -> str | None:
         directory = self.held.directories.future_of(name)
         return None if directory is None else directory.path

@@ -61,11 +61,14 @@ def test_lost_directory_is_reported_unless_the_node_stops() -> None:
         door = Door()
         role = role_of(door, [])
         role.membership.epoch = 9
+        looks: list[None] = []
+        role._services = SimpleNamespace(moves=SimpleNamespace(directory_lost=lambda: looks.append(None)))  # type: ignore[assignment]
         for must_stop in ("the last directory has failed", None):
             loss: Any = SimpleNamespace(must_stop=must_stop, directory_id=DIRECTORY)
             role._tell_lost(loss)
             await asyncio.sleep(0.01)
         assert [each.offline_log_dirs for each in door.requests] == [[DIRECTORY]]
+        assert len(looks) == 1
         assert role.epoch == 9
 
     asyncio.run(run())
