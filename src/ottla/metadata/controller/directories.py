@@ -1,8 +1,7 @@
 """Decides on AssignReplicasToDirs: stores in which of its log directories a broker keeps its replicas. Pure.
 
 Each replica succeeds or fails on its own. If its directory is offline, the replica leaves the ISR. If its old directory is gone
-because the disk was replaced or retired, its new log is empty: it leaves the ISR and the ELR, or has to wait for a leader to copy
-from.
+because the disk was replaced or retired, its new log is empty: it leaves ISR and ELR, or has to wait for a leader to copy from.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from ottla.errors.codes import ErrorCode
 from ottla.ids import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Uuid, uuid_text
 from ottla.metadata.controller.brokers import check_broker_epoch
 from ottla.metadata.controller.decision import Decision
-from ottla.metadata.controller.leadership import PartitionOf, change_of, find_partition, leadership_changes
+from ottla.metadata.controller.leadership import PartitionOf, allowed_election, change_of, find_partition
 from ottla.metadata.controller.state import ControllerState
 from ottla.metadata.features import DIRECTORIES_FROM
 from ottla.metadata.image.cluster import BrokerRegistration
@@ -95,7 +94,8 @@ def _is_replaced(broker: BrokerRegistration, directory_id: Uuid) -> bool:
 def assign_directory(state: ControllerState, broker_id: int, topic_id: Uuid, number: int, directory_id: Uuid) -> Decision[None]:
     """Store the directory in which a broker keeps a replica.
 
-    The replica leaves the ISR if the directory is offline, ISR and ELR if its log there cannot be the one that was in sync.
+    The replica leaves the ISR if the directory is offline, ISR and ELR if its log there cannot be the one that was in sync. If
+    nobody leads and it is eligible, it leads from now on.
     """
     if state.image.metadata_version < DIRECTORIES_FROM:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "the cluster's metadata.version keeps no log directories of replicas")
@@ -108,15 +108,13 @@ def assign_directory(state: ControllerState, broker_id: int, topic_id: Uuid, num
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {broker_id} has no replica of {topic.name}-{number}")
     change = change_of(state, which)
     change.directories[broker_id] = directory_id
-    records: list[Message] = []
-    if not broker.has_online_directory(directory_id):
-        records += leadership_changes(state, [which], leaving=broker_id)
-    elif _starts_empty(which.state, broker):
-        if which.state.leader == NO_LEADER:
-            _check_others(state, which, broker)  # if no disk is left, nothing can be saved by waiting
-        else:
-            change.isr = [replica for replica in change.isr if replica != broker_id]
-            change.unclean_shutdown_replicas = (broker_id,)
-    if (record := change.build(topic_id, number)) is not None:
-        records.insert(0, record)
-    return Decision(None, records)
+    change.election = allowed_election(state, topic)
+    is_online = broker.has_online_directory(directory_id)
+    is_empty = is_online and _starts_empty(which.state, broker)
+    if is_empty and which.state.leader == NO_LEADER:
+        _check_others(state, which, broker)  # if no disk is left, nothing can be saved by waiting
+    elif is_empty or not is_online:
+        change.isr = [replica for replica in change.isr if replica != broker_id]
+        change.unclean_shutdown_replicas = (broker_id,) if is_empty else ()
+    record = change.build(topic_id, number)
+    return Decision(None, [] if record is None else [record])

@@ -82,23 +82,23 @@ def change_of(
     min_isr: int | None = None,
 ) -> PartitionChange:
     """A change of one partition, for the caller to fill in. `is_candidate` replaces `is_active` as the test of brokers."""
-    partition = which.state
-    directories = dict(zip(partition.replicas, partition.directories, strict=True))
 
     def is_acceptable_leader(broker_id: int) -> bool:
         broker = state.image.cluster.brokers.get(broker_id)
         if broker is None or not (is_active(state, broker_id) if is_candidate is None else is_candidate(broker_id)):
             return False
-        return broker_id in directories and broker.has_online_directory(directories[broker_id])
+        directory = change.directories.get(broker_id)  # of the change: it may report the directory of a replica
+        return directory is not None and broker.has_online_directory(directory)
 
-    return PartitionChange(
-        partition=partition,
+    change = PartitionChange(
+        partition=which.state,
         is_acceptable_leader=is_acceptable_leader,
         default_directory=lambda broker_id: default_directory(state, broker_id),
         metadata_version=state.image.metadata_version,
         min_isr=effective_min_isr(state, which.topic) if min_isr is None else min_isr,
         elr_enabled=state.elr_enabled,
     )
+    return change
 
 
 def leadership_changes(
@@ -122,7 +122,7 @@ def leadership_changes(
     for which in partitions:
         if which.topic is not topic:  # once per topic: the look-up of settings costs more than the rest of this loop
             topic, min_isr = which.topic, effective_min_isr(state, which.topic)
-            election = Election.UNCLEAN if unclean_election_allowed(state, topic) else Election.ONLINE
+            election = allowed_election(state, topic)
         change = change_of(state, which, is_candidate, min_isr)
         change.election = election
         if unclean != NO_BROKER:
@@ -131,6 +131,11 @@ def leadership_changes(
         if (record := change.build(which.topic.id, which.number)) is not None:
             changes.append(record)
     return changes
+
+
+def allowed_election(state: ControllerState, topic: Topic) -> Election:
+    """The election that the controller holds by itself when a replica of `topic` comes or goes."""
+    return Election.UNCLEAN if unclean_election_allowed(state, topic) else Election.ONLINE
 
 
 def without_leader(partition: PartitionState) -> bool:

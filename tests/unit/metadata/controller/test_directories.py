@@ -213,3 +213,26 @@ def test_move_between_live_directories_keeps_isr_and_elr() -> None:
     assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((1,), (2,))
     cluster.apply(assign_directory(cluster.state, 2, topic.id, 0, both[1]))
     assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((1,), (2,))
+
+
+@pytest.mark.parametrize("elr", [0, 1])
+def test_replica_on_a_replaced_disk_leads_once_its_directory_is_known(elr: int) -> None:
+    """It has been unfenced before: no other event would elect it until its next restart."""
+    cluster = ControllerCluster(features={"eligible.leader.replicas.version": elr})
+    cluster.add_broker(1)
+    topic = cluster.create_topic("t", assignments=[[1]])
+    cluster.heartbeat(1, want_fence=True)
+    cluster.now_ms += 60_000
+    cluster.add_broker(1, log_dirs=[directory_of(1, 7)])
+    assert cluster.partition("t").leader == -1
+    cluster.apply(assign_directory(cluster.state, 1, topic.id, 0, directory_of(1, 7)))
+    partition = cluster.partition("t")
+    assert (partition.leader, partition.isr, partition.directories) == (1, (1,), (directory_of(1, 7),))
+
+
+def test_one_report_of_an_offline_directory_changes_the_partition_once() -> None:
+    cluster = ControllerCluster()
+    cluster.add_broker(1, log_dirs=BOTH)
+    cluster.add_broker(2)
+    topic = cluster.create_topic("t", assignments=[[1, 2]])
+    assert len(assign_directory(cluster.state, 1, topic.id, 0, Uuid(b"some other place")).records) == 1
