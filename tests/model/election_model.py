@@ -108,6 +108,10 @@ class ElectionChecks:
         state = self.cluster.state
         isr, elr = set(partition.isr), set(partition.elr)
         assert not isr & elr
+        adding, final = set(partition.adding_replicas), set(partition.final_replicas)
+        assert adding <= final
+        is_moving = adding or partition.removing_replicas
+        assert not (is_moving and final <= isr), "a reassignment that does not end, although all are in sync"
         if not self.elr:
             assert isr, "without ELR the last in-sync replica stays in sync"
             assert not elr

@@ -173,8 +173,11 @@ class ElectionMachine(RuleBasedStateMachine):
         if replicas is None and self.checks.unclean:
             return
         wanted = ReassignableTopic(name=TOPIC, partitions=[ReassignablePartition(partition_index=0, replicas=replicas)])
-        self.cluster.apply(alter_reassignments(self.cluster.state, AlterPartitionReassignmentsRequest(topics=[wanted]), 0))
+        request = AlterPartitionReassignmentsRequest(topics=[wanted])
+        response = self.cluster.apply(alter_reassignments(self.cluster.state, request, 0))
         self.checks.check()
+        if replicas is not None and response.responses[0].partitions[0].error_code == ErrorCode.NONE:
+            assert self.partition.final_replicas == replicas
 
     @invariant()
     def holds(self) -> None:

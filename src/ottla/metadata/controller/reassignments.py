@@ -73,13 +73,16 @@ def _altered(
 
 
 def _changed(state: ControllerState, which: PartitionOf, target: Sequence[int]) -> PartitionChangeRecord | None:
-    current = which.state.replicas
-    removing = sorted(set(current) - set(target))
-    adding = sorted(set(target) - set(current))
+    """Move to `target`. If the partition is being reassigned, `target` alone decides which of its replicas stay."""
+    partition = which.state
+    # Replicas of the replaced reassignment that have never been in sync are removed at once, as by a cancellation.
+    worth_keeping = {*target, *partition.isr, *partition.elr, *partition.last_known_elr}
+    not_added = set(partition.adding_replicas) - worth_keeping
     change = change_of(state, which)
-    change.replicas = [*target, *removing]
-    change.removing = removing or change.removing
-    change.adding = adding or change.adding
+    change.removing = sorted(set(partition.replicas) - not_added - set(target))
+    # Replicas that were being added and are in the target have to get in sync still.
+    change.adding = sorted(set(target) - (set(partition.replicas) - set(partition.adding_replicas)))
+    change.replicas = [*target, *change.removing]
     return change.build(which.topic.id, which.number)
 
 

@@ -4,8 +4,15 @@ import pytest
 from tests.support.nodes.controller_cluster import ControllerCluster
 
 from ottla.errors.codes import ErrorCode
+from ottla.metadata.controller.alter_partition import alter_partition
 from ottla.metadata.controller.partition_growth import create_partitions
 from ottla.metadata.controller.reassignments import alter_reassignments
+from ottla.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    BrokerState,
+)
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -47,6 +54,22 @@ def replicas_of(cluster: ControllerCluster) -> tuple[tuple[int, ...], tuple[int,
 
 def join_isr(cluster: ControllerCluster, isr: list[int]) -> None:
     cluster.append([PartitionChangeRecord(topic_id=cluster.topic("t").id, partition_id=0, isr=isr)])
+
+
+def propose_isr(cluster: ControllerCluster, isr: list[int]) -> int:
+    """The error code with which the leader's proposal of this ISR is answered."""
+    partition, brokers = cluster.partition("t"), cluster.state.image.cluster.brokers
+    proposal = AlterPartitionRequestPartitionData(
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        new_isr_with_epochs=[BrokerState(broker_id=each, broker_epoch=brokers[each].epoch) for each in isr],
+    )
+    request = AlterPartitionRequest(
+        broker_id=partition.leader,
+        broker_epoch=brokers[partition.leader].epoch,
+        topics=[AlterPartitionRequestTopicData(topic_id=cluster.topic("t").id, partitions=[proposal])],
+    )
+    return cluster.apply(alter_partition(cluster.state, request, 0)).topics[0].partitions[0].error_code
 
 
 def test_reassigning_to_the_current_replicas_changes_nothing(cluster: ControllerCluster) -> None:
@@ -105,6 +128,61 @@ def test_cancelling_elects_uncleanly_where_that_is_allowed() -> None:
     assert alter(cluster, None) == 0
     assert replicas_of(cluster) == ((1,), (), ())
     assert (cluster.partition("t").isr, cluster.partition("t").leader) == ((1,), 1)
+
+
+def six_brokers(*, isr: list[int]) -> ControllerCluster:
+    """Partition 0 of t moves from the brokers 1, 2, 3 to 4, 5, 6, and has these in sync."""
+    cluster = ControllerCluster()
+    for broker_id in range(1, 7):
+        cluster.add_broker(broker_id)
+    cluster.create_topic("t", assignments=[[1, 2, 3]])
+    assert alter(cluster, [4, 5, 6]) == 0
+    join_isr(cluster, isr)
+    return cluster
+
+
+@pytest.mark.parametrize("isr", [[1, 2, 3], [1, 2, 3, 4], [1, 2], [1]])
+def test_going_back_ends_at_once_if_nothing_is_lost_by_it(isr: list[int]) -> None:
+    cluster = six_brokers(isr=isr)
+    assert alter(cluster, [1, 2, 3]) == 0
+    assert replicas_of(cluster) == ((1, 2, 3), (), ())
+    assert cluster.partition("t").isr == tuple(replica for replica in isr if replica != 4)
+
+
+def test_going_back_keeps_an_added_replica_in_sync_until_the_former_ones_are() -> None:
+    cluster = six_brokers(isr=[1, 4])
+    assert alter(cluster, [1, 2, 3]) == 0
+    assert replicas_of(cluster) == ((1, 2, 3, 4), (), (4,))
+    assert propose_isr(cluster, [1, 4, 2, 3]) == 0
+    assert replicas_of(cluster) == ((1, 2, 3), (), ())
+    assert cluster.partition("t").isr == (1, 2, 3)
+
+
+def test_a_replica_that_was_to_be_removed_stays_if_the_new_target_names_it() -> None:
+    cluster = ControllerCluster()
+    for broker_id in (1, 2, 3, 4):
+        cluster.add_broker(broker_id)
+    cluster.create_topic("t", assignments=[[1, 2, 3]])
+    alter(cluster, [1, 2, 4])
+    assert alter(cluster, [1, 2, 3, 4]) == 0
+    assert replicas_of(cluster) == ((1, 2, 3, 4), (4,), ())
+    assert propose_isr(cluster, [1, 2, 3, 4]) == 0
+    assert replicas_of(cluster) == ((1, 2, 3, 4), (), ())
+
+
+def test_a_reassignment_replaced_by_another_removes_what_it_added() -> None:
+    cluster = six_brokers(isr=[1, 2, 3])
+    assert alter(cluster, [1, 2, 4]) == 0
+    assert replicas_of(cluster) == ((1, 2, 4, 3), (4,), (3,))
+    assert alter(cluster, None) == 0, "the first three are still known as the former replicas"
+    assert set(replicas_of(cluster)[0]) == {1, 2, 3}
+
+
+def test_the_same_target_again_changes_nothing() -> None:
+    cluster = six_brokers(isr=[1, 2, 3, 4])
+    before = cluster.partition("t")
+    assert alter(cluster, [4, 5, 6]) == 0
+    assert cluster.partition("t") == before
 
 
 @pytest.mark.parametrize(
