@@ -29,6 +29,7 @@ from ottla.metadata.controller.brokers import fence_silent_brokers
 from ottla.metadata.controller.decision import Decision
 from ottla.metadata.controller.state import ControllerSettings, ControllerState
 from ottla.metadata.image.cluster import Endpoint
+from ottla.metadata.image.image import MetadataImage
 from ottla.wire.api_table import ApiKey
 from ottla.wire.base import Message
 
@@ -132,27 +133,40 @@ class ControllerHost:
 
     def _activate(self, epoch: int) -> None:
         self._elected_epoch = None
+        if not self._quorum.is_leader or self._quorum.epoch != epoch:
+            return  # a higher epoch has come meanwhile: `leader_changed` is called when it is on disk
         image = self._loader.committed_image()
         state = self.state = ControllerState(self._settings, self._world.randomness, image, self._quorum.kraft_version)
         state.quorum_node_ids = self._quorum.voters.ids
         state.next_offset = self._quorum.end_offset
         self._active_epoch = epoch
+        try:
+            self._append_first_records(image)
+        except KafkaError as refused:
+            if refused.code != ErrorCode.NOT_CONTROLLER:
+                raise
+            if self._active_epoch is not None:
+                self._renounce(self._quorum.epoch)  # it lost the lead in the step of an append: `leader_changed` comes later
+        if not self.is_active:
+            return
+        state.activate(self._now_ms(), self.own_broker_epoch())
+        logger.info("controller %d is active in epoch %d", self.node_id, epoch)
+        if not self._activated.done():
+            self._activated.set_result(None)
+        self._elections.start()
+        self._check_in(self._settings.session_timeout_ms + 1)  # every broker has a session from now on, or registers again
+
+    def _append_first_records(self, image: MetadataImage) -> None:
+        """Append what a controller writes when it becomes active on `image`; NOT_CONTROLLER if it leads no more."""
         if activation.is_new_cluster(image):
             bootstrap = activation.read_bootstrap(self._world.disk, self._config.log.metadata_log_dir)
             is_cut_short = image.open_transaction is not None
             self._append(activation.first_records(bootstrap, is_cut_short, self._config.min_insync_replicas))
         else:
             self._append(activation.later_records(image))
-        if not self.is_active:
-            return  # it has resigned during the append
-        node_id, features = self._settings.node_id, self._settings.supported_features
-        self._append(activation.registration(state.image, node_id, self.incarnation_id, self.endpoints, features))
-        state.activate(self._now_ms(), self.own_broker_epoch())
-        logger.info("controller %d is active in epoch %d", node_id, epoch)
-        if not self._activated.done():
-            self._activated.set_result(None)
-        self._elections.start()
-        self._check_in(self._settings.session_timeout_ms + 1)  # every broker has a session from now on, or registers again
+        if self.is_active:  # else it has resigned during the append, and has no state
+            features, image = self._settings.supported_features, self.state.image
+            self._append(activation.registration(image, self.node_id, self.incarnation_id, self.endpoints, features))
 
     def _renounce(self, epoch: int) -> None:
         """Drop the state: its newest records may be gone from the log, and another controller decides now."""

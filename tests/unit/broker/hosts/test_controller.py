@@ -359,6 +359,44 @@ def test_controller_that_is_about_to_renounce_fences_nobody() -> None:
     asyncio.run(run())
 
 
+def test_controller_does_not_become_active_in_an_epoch_that_is_over() -> None:
+    """The commit that activates it is delivered while a higher epoch becomes durable: `leader_changed` comes afterwards."""
+
+    async def run() -> None:
+        node = await opened()
+        controller, end_offset = node.controller, node.quorum.end_offset
+        controller.leader_changed(1, 1)
+        node.quorum._driver.led_epoch = -1
+        controller.committed([leader_batch(node)])
+        assert not controller.is_active
+        assert node.quorum.end_offset == end_offset
+        controller.leader_changed(None, 2)
+        assert not node.quorum.failure.done()
+
+    asyncio.run(run())
+
+
+def test_controller_that_loses_the_lead_while_it_becomes_active_lives_on() -> None:
+    async def run() -> None:
+        node = await opened()
+        controller, append = node.controller, node.quorum.append
+
+        def append_and_lose_the_lead(change: PreparedChange) -> None:
+            append(change)
+            node.quorum._driver.led_epoch = -1
+
+        node.quorum.append = append_and_lose_the_lead  # type: ignore[method-assign]
+        controller.leader_changed(1, 1)
+        controller.committed([leader_batch(node)])
+        assert not controller.is_active
+        assert not controller.state.image.features, "what was appended may never be committed"
+        assert not node.quorum.failure.done()
+        controller.leader_changed(2, 2)
+        assert not controller.is_active
+
+    asyncio.run(run())
+
+
 def test_same_leader_in_a_new_epoch_activates_again() -> None:
     async def run() -> None:
         node = await opened()
