@@ -45,6 +45,7 @@ logger = logging.getLogger("ottla.controller")
 R = TypeVar("R")
 _NOT_REGISTERED = -1
 _RETRY_MS = 100
+_AFTER_FAILURE_MS = 1000
 
 
 class ControllerHost:
@@ -190,20 +191,27 @@ class ControllerHost:
         if not self._is_free.is_set():
             self._check_in(_RETRY_MS)  # the heartbeats that have come wait for the same decision, and are before this
             return
-        check, records = fence_silent_brokers(self.state, now_ms)
+        wait_ms = _AFTER_FAILURE_MS
         try:
-            self._append(records)
+            wait_ms = self._fence_one(now_ms)
         except LogDirectoryFailed:
-            return  # the quorum has failed, and reports it
+            pass  # the quorum has failed, and reports it
         except KafkaError as refused:
-            if refused.code != ErrorCode.NOT_CONTROLLER:
-                raise
-            return  # it does not lead any more, and is about to renounce
+            if refused.code != ErrorCode.NOT_CONTROLLER:  # else it does not lead any more, and is about to renounce
+                logger.error("a silent broker could not be fenced, which is tried again: %s", refused)
+        finally:
+            if self.is_active:  # after a failure too: without the timer no broker is fenced any more
+                self._check_in(wait_ms)
+
+    def _fence_one(self, now_ms: int) -> int:
+        """Fence a broker whose session has expired, if there is one; returns in how many ms to check again."""
+        check, records = fence_silent_brokers(self.state, now_ms)
+        self._append(records, is_atomic=False)  # the record that fences is the last: without it, the rest is repeated
         if check.fenced:
             logger.warning("broker %d is fenced: no heartbeat within %d ms", *check.fenced, self._settings.session_timeout_ms)
         # Brokers that are unfenced later have a whole session from then on.
         wait_ms = self._settings.session_timeout_ms if check.next_check_ms is None else check.next_check_ms - now_ms
-        self._check_in(min(wait_ms, self._settings.session_timeout_ms))
+        return min(wait_ms, self._settings.session_timeout_ms)
 
     def _check_in(self, wait_ms: int) -> None:
         self._fencing = asyncio.get_running_loop().call_later(wait_ms / 1000, self._fence_silent_brokers)
@@ -306,10 +314,10 @@ class ControllerHost:
                 ErrorCode.NOT_CONTROLLER, f"node {self._quorum.node_id} is not the active controller: ask again later"
             )
 
-    def _append(self, records: Sequence[Message]) -> None:
+    def _append(self, records: Sequence[Message], is_atomic: bool = True) -> None:
         if not records:
             return
-        change = self._quorum.prepare(records, self.state.image.metadata_version)
+        change = self._quorum.prepare(records, self.state.image.metadata_version, is_atomic)
         try:
             # Replayed before it is appended: a log with a record that cannot be replayed could never be read again.
             for batch in change.batches:

@@ -1,8 +1,8 @@
 """The metadata log on disk: `__cluster_metadata-0` in metadata.log.dir, a partition log like any other, and its snapshots.
 
 Owns that folder. Records are appended as changes: all records of a change reach the log or none, in one batch if they fit, else
-between the begin and the end record of a metadata transaction. Appended records are in the page cache; they are durable, and
-may be committed, when `sync` has returned.
+between the begin and the end record of a metadata transaction. Only a change that need not be atomic may take several batches
+without one. Appended records are in the page cache; they are durable, and may be committed, when `sync` has returned.
 
 `sync` syncs the records and nothing else, because indexes and leader epochs can be rebuilt from them. A start therefore checks
 every batch from the newest snapshot on and rebuilds the rest. The log below was flushed before the snapshot was written.
@@ -245,11 +245,14 @@ class MetadataLog:
         self.partition_log.append_as_leader(data, epoch, AppendOrigin.RAFT_LEADER)
         return MetadataBatch(base_offset, base_offset + len(controls) - 1, epoch, now_ms, len(data), controls=tuple(controls))
 
-    def prepare(self, records: Sequence[Message], metadata_version: int, epoch: int) -> PreparedChange:
-        """Encode one change for the current log end; raises a `KafkaError` if it is too large for one change."""
+    def prepare(self, records: Sequence[Message], metadata_version: int, epoch: int, is_atomic: bool = True) -> PreparedChange:
+        """Encode one change for the current log end; raises a `KafkaError` if it is too large for one change.
+
+        Without `is_atomic` no change is too large: where metadata.version has no transactions, a crash may leave a part of it.
+        """
         values = [encode_metadata_record(record, record_version(record, metadata_version)) for record in records]
         parts = list(_parts(records, values))
-        if len(parts) > 1:
+        if len(parts) > 1 and (is_atomic or metadata_version >= TRANSACTIONS_FROM):
             if metadata_version < TRANSACTIONS_FROM:
                 raise KafkaError(
                     ErrorCode.UNKNOWN_SERVER_ERROR,

@@ -231,13 +231,13 @@ class QuorumHost:
         self._driver.submit(lambda now_ms: self.replica.asked(inbound, now_ms))
         return pending
 
-    def prepare(self, records: Sequence[Message], metadata_version: int) -> PreparedChange:
+    def prepare(self, records: Sequence[Message], metadata_version: int, is_atomic: bool = True) -> PreparedChange:
         """Encode one change for the current log end; raises NOT_CONTROLLER unless this node leads."""
         if not self.is_leader or self.failure.done():
             raise KafkaError(
                 ErrorCode.NOT_CONTROLLER, f"node {self.node_id} does not lead the metadata quorum: ask the controller that does"
             )
-        return self.log.prepare(records, metadata_version, self.epoch)
+        return self.log.prepare(records, metadata_version, self.epoch, is_atomic)
 
     def append(self, change: PreparedChange) -> None:
         """Append the change that was just prepared; it is committed once a majority of voters has synced it."""
