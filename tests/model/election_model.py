@@ -14,7 +14,7 @@ from ottla.metadata.controller.leadership import is_active
 from ottla.metadata.controller.partition_change import RECOVERING
 from ottla.metadata.image.topics import NO_LEADER, PartitionState
 from ottla.metadata.image.topics_delta import merge
-from ottla.wire.messages.metadata_records import PartitionChangeRecord
+from ottla.wire.messages.metadata_records import ClearElrRecord, PartitionChangeRecord
 
 TOPIC = "t"
 
@@ -24,7 +24,7 @@ class ElectionChecks:
 
     def __init__(self, cluster: ControllerCluster, min_isr: int, unclean: bool, elr: bool) -> None:
         self.cluster = cluster
-        self._min_isr = min_isr
+        self.wanted_min_isr = min_isr
         self.unclean = unclean
         self.elr = elr
         self.committed = 0
@@ -43,7 +43,7 @@ class ElectionChecks:
 
     @property
     def min_isr(self) -> int:
-        return min(self._min_isr, len(self.partition.replicas))
+        return min(self.wanted_min_isr, len(self.partition.replicas))
 
     def commit(self) -> None:
         """Commit a record, if the partition takes one."""
@@ -71,6 +71,9 @@ class ElectionChecks:
                 self._check_change(before, after)
                 self._partition = after
                 changed += 1
+            elif isinstance(record, ClearElrRecord) and (self._partition.elr or self._partition.last_known_elr):
+                epoch = self._partition.partition_epoch + 1
+                self._partition = self._partition._replace(elr=(), last_known_elr=(), partition_epoch=epoch)
         self._read = len(self.cluster.log)
         assert changed <= 1, "one decision changes a partition once"
         assert self._partition == self.partition

@@ -15,10 +15,12 @@ from tests.support.nodes.controller_cluster import ControllerCluster
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.controller.alter_partition import alter_partition
 from ottla.metadata.controller.brokers import unregister_broker
+from ottla.metadata.controller.configs import incremental_alter_configs
 from ottla.metadata.controller.elections import elect_leaders
 from ottla.metadata.controller.partition_change import RECOVERED
 from ottla.metadata.controller.reassignments import alter_reassignments
 from ottla.metadata.image.cluster import BrokerRegistration
+from ottla.metadata.image.image import ResourceType
 from ottla.metadata.image.topics import NO_LEADER, PartitionState
 from ottla.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -32,6 +34,11 @@ from ottla.wire.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest
 
 ALL = (1, 2, 3, 4)
@@ -70,6 +77,13 @@ class ElectionMachine(RuleBasedStateMachine):
         if (broker := self.broker(broker_id)) is not None and not broker.fenced:
             self.cluster.heartbeat(broker_id, want_fence=True)
             self.checks.check()
+
+    @rule(order=st.permutations(ALL), min_isr=st.integers(1, 3))
+    def all_fall_silent(self, order: list[int], min_isr: int) -> None:
+        """One after the other: several replicas are eligible then, and nobody leads. Then min.insync.replicas changes."""
+        for broker_id in order:
+            self.falls_silent(broker_id)
+        self.min_isr_is_changed(min_isr, of_all=False)
 
     @rule(broker_id=BROKERS)
     def is_heard_again(self, broker_id: int) -> None:
@@ -166,6 +180,20 @@ class ElectionMachine(RuleBasedStateMachine):
             return  # an operator may lose records at any time; this machine is about what happens without one
         self.cluster.apply(elect_leaders(self.cluster.state, ElectLeadersRequest(election_type=int(is_unclean)), 0))
         self.checks.check()
+
+    @rule(min_isr=st.integers(1, 3), of_all=st.booleans())
+    def min_isr_is_changed(self, min_isr: int, of_all: bool) -> None:
+        """By the topic's setting, or by that of all brokers, which the topic's own hides."""
+        eligible, is_led = {*self.partition.elr}, self.partition.leader != NO_LEADER
+        config = AlterableConfig(name="min.insync.replicas", config_operation=0, value=str(min_isr))
+        type_, name = (ResourceType.BROKER, "") if of_all else (ResourceType.TOPIC, TOPIC)
+        resource = AlterConfigsResource(resource_type=type_, resource_name=name, configs=[config])
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        self.cluster.apply(incremental_alter_configs(self.cluster.state, request, 0))
+        if not of_all:
+            self.checks.wanted_min_isr = min_isr
+        self.checks.check()
+        assert is_led or not eligible or eligible & {*self.partition.elr}, "nobody is eligible any more"
 
     @rule(replicas=st.none() | REPLICAS)
     def is_reassigned(self, replicas: list[int] | None) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 _TOPICS_COUNTED = 100
+_MIN_ISR = "min.insync.replicas"
 
 
 class LargeDecision(NamedTuple, Generic[R]):
@@ -46,6 +47,9 @@ def is_large(request: Message, state: ControllerState) -> bool:
         count = sum(default if each.num_partitions < 0 else each.num_partitions for each in wanted.topics)
     elif request.KEY == ApiKey.CREATE_PARTITIONS:
         count = sum(max(0, each.count) for each in wanted.topics)
+    elif request.KEY in (ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS):
+        names = {config.name for resource in wanted.resources for config in resource.configs}
+        return _MIN_ISR in names and _has_many_partitions(state.image)  # eligible leader replicas of all partitions change
     elif request.KEY == ApiKey.ELECT_LEADERS:
         return wanted.topic_partitions is None and _has_many_partitions(state.image)
     elif request.KEY == ApiKey.LIST_PARTITION_REASSIGNMENTS:

@@ -6,7 +6,7 @@ listeners, before it forwards them (`broker/handlers`): the controller cannot kn
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
 from ottla.config.broker_keys import BROKER_KEYS
@@ -20,14 +20,16 @@ from ottla.errors import KafkaError, drop_frames
 from ottla.errors.codes import ErrorCode
 from ottla.ids import topic_name_fault
 from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.leadership import partitions_where, without_leader
 from ottla.metadata.controller.new_partitions import RECORDS_PER_REQUEST_MAX
-from ottla.metadata.controller.state import ControllerState
-from ottla.metadata.controller.topic_settings import effective_setting
+from ottla.metadata.controller.state import ControllerState, replayed
+from ottla.metadata.controller.topic_settings import effective_min_isr, effective_setting
 from ottla.metadata.image.image import ConfigResource, ResourceType
+from ottla.metadata.image.topics import PartitionState
 from ottla.wire.base import Message
 from ottla.wire.messages.alter_configs import AlterConfigsRequest
 from ottla.wire.messages.incremental_alter_configs import AlterableConfig, IncrementalAlterConfigsRequest
-from ottla.wire.messages.metadata_records import ClearElrRecord, ConfigRecord
+from ottla.wire.messages.metadata_records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
 
 Outcome = Mapping[ConfigResource, KafkaError | None]
 """Resource → the error that refused it; None if it was changed."""
@@ -129,14 +131,17 @@ def _decide(
             outcome[resource] = KafkaError(ErrorCode.INVALID_CONFIG, str(invalid))
         else:
             outcome[resource] = None
-    if state.elr_enabled:
-        records += _cleared_elrs(records)
-    if len(records) > RECORDS_PER_REQUEST_MAX:
+    cleared = _cleared_elrs(records) if state.elr_enabled else []
+    if (count := len(records) + len(cleared)) > RECORDS_PER_REQUEST_MAX:
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION,
-            f"the request would write {len(records)} records at once, and {RECORDS_PER_REQUEST_MAX} is the most: split it",
+            f"the request would write {count} records at once, and {RECORDS_PER_REQUEST_MAX} is the most: split it",
         )
-    return Decision(outcome, () if validate_only else records)
+    if validate_only:
+        return Decision(outcome)
+    if cleared:  # what is kept does not count above: no split of the request would make it less
+        records += [*cleared, *_kept_elrs(state, records, {record.topic_name for record in cleared})]
+    return Decision(outcome, records)
 
 
 def _change_resource(state: ControllerState, resource: ConfigResource, change: Mapping[str, str | None]) -> list[Message]:
@@ -233,11 +238,48 @@ def _broker_value(state: ControllerState, name: str) -> Value:
     return key.default
 
 
-def _cleared_elrs(records: Sequence[Message]) -> list[Message]:
+def _cleared_elrs(records: Sequence[Message]) -> list[ClearElrRecord]:
     """Records that clear the eligible leader replicas of the topics whose min.insync.replicas changes."""
-    cleared: list[Message] = []
+    cleared: list[ClearElrRecord] = []
     for record in records:
         if isinstance(record, ConfigRecord) and record.name == _MIN_ISR:
             of_topic = record.resource_type == ResourceType.TOPIC
             cleared.append(ClearElrRecord(topic_name=record.resource_name) if of_topic else ClearElrRecord())
     return cleared
+
+
+def _kept_elrs(state: ControllerState, changes: Sequence[Message], topic_names: Set[str]) -> list[Message]:
+    """Records that give partitions without a leader their eligible leader replicas back, after these were cleared.
+
+    Nothing is committed without a leader, so they still hold all committed records; and without them nobody could ever lead.
+    `topic_names` are the topics whose replicas are cleared; "" means all.
+    """
+    image = replayed(state.image, changes, state.next_offset, 0, 0)
+    after = ControllerState(state.settings, state.randomness, image)
+    kept: list[Message] = []
+    topic, min_isr = None, 1
+    for which in partitions_where(state, lambda each: without_leader(each) and bool(each.elr or each.last_known_elr)):
+        if "" not in topic_names and which.topic.name not in topic_names:
+            continue
+        if which.topic is not topic:
+            topic, min_isr = which.topic, effective_min_isr(after, which.topic)
+        kept.append(
+            PartitionChangeRecord(
+                topic_id=topic.id,
+                partition_id=which.number,
+                eligible_leader_replicas=_still_eligible(which.state, min_isr),
+                last_known_elr=list(which.state.last_known_elr),
+            )
+        )
+    return kept
+
+
+def _still_eligible(partition: PartitionState, min_isr: int) -> list[int]:
+    """The eligible leader replicas that may stay eligible under a new min.insync.replicas.
+
+    If one replica in sync is enough to commit, only one may: it will commit alone when it leads, and others that are still
+    eligible then would lack records. The last known leader is preferred.
+    """
+    if min_isr > 1:
+        return list(partition.elr)
+    return [replica for replica in (*partition.last_known_elr, *partition.replicas) if replica in partition.elr][:1]

@@ -22,6 +22,11 @@ from ottla.wire.messages.create_partitions import CreatePartitionsRequest, Creat
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from ottla.wire.messages.metadata_records import TopicRecord
 from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
@@ -221,3 +226,15 @@ def test_refusal_of_a_large_decision_writes_nothing() -> None:
 def test_requests_about_many_elements_are_large(request_: Message, expected: bool) -> None:
     state = ControllerState(ControllerSettings("c", 1, num_partitions=6), SeededRandomness(Random(1)))
     assert is_large(request_, state) == expected
+
+
+def test_a_new_min_isr_is_large_in_a_cluster_with_many_partitions() -> None:
+    def request(name: str) -> IncrementalAlterConfigsRequest:
+        resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[AlterableConfig(name=name, value="2")])
+        return IncrementalAlterConfigsRequest(resources=[resource])
+
+    state = ControllerState(ControllerSettings("c", 1), SeededRandomness(Random(1)))
+    assert not is_large(request("min.insync.replicas"), state)
+    state.replay([TopicRecord(name=f"t{n}", topic_id=Uuid(n.to_bytes(16, "big"))) for n in range(101)], 0, 1, 0)
+    assert is_large(request("min.insync.replicas"), state)
+    assert not is_large(request("log.retention.ms"), state)

@@ -18,6 +18,7 @@ from tests.support.cases.config_cases import (
     legacy_request,
 )
 from tests.support.nodes.config_node import ConfigNode
+from tests.support.nodes.controller_cluster import ControllerCluster
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -80,6 +81,55 @@ def test_a_changed_min_isr_clears_eligible_leader_replicas() -> None:
     ]
     assert decide(controller, Case(NONE, BROKER, "1", [("min.insync.replicas", SET, "2")]))[0] == [NONE]
     assert decide(controller, Case(NONE, BROKER, "", [("min.insync.replicas", DELETE, None)]))[0] == [NONE]
+
+
+def without_leaders(count: int = 1) -> ControllerCluster:
+    """Topics t and u on brokers that are all away; the replicas 2 and 3 of each partition are eligible, 3 led last."""
+    cluster = ControllerCluster()
+    for broker_id in (1, 2, 3):
+        cluster.add_broker(broker_id)
+    for name in ("t", "u"):
+        cluster.create_topic(name, assignments=[[1, 2, 3]] * count, configs={"min.insync.replicas": "2"})
+    for broker_id in (1, 2, 3):
+        cluster.heartbeat(broker_id, want_fence=True)
+    return cluster
+
+
+def set_min_isr(cluster: ControllerCluster, type_: int, name: str, value: str) -> None:
+    request = incremental_request(Case(NONE, type_, name, [("min.insync.replicas", SET, value)]), validate_only=False)
+    assert cluster.apply(incremental_alter_configs(cluster.state, request, 0)) == {(type_, name): None}
+
+
+@pytest.mark.parametrize(("type_", "name"), [(TOPIC, "t"), (BROKER, "")])
+def test_a_changed_min_isr_leaves_partitions_without_a_leader_eligible_replicas(type_: int, name: str) -> None:
+    cluster = without_leaders()
+    set_min_isr(cluster, type_, name, "3")
+    assert [(cluster.partition(each).elr, cluster.partition(each).last_known_elr) for each in "tu"] == [((2, 3), (3,))] * 2
+    cluster.heartbeat(2)
+    assert (cluster.partition("t").leader, cluster.partition("t").elr) == (2, (3,))
+
+
+def test_one_replica_stays_eligible_if_it_may_commit_alone() -> None:
+    cluster = without_leaders()
+    set_min_isr(cluster, TOPIC, "t", "1")
+    assert cluster.partition("t").elr == (3,), "the last known leader"
+    cluster.heartbeat(2)
+    assert cluster.partition("t").leader == -1, "with 3 and 2 eligible, 3 would be after 2 has committed alone"
+    cluster.heartbeat(3)
+    assert (cluster.partition("t").leader, cluster.partition("t").isr, cluster.partition("t").elr) == (3, (3,), ())
+
+
+def test_partitions_with_a_leader_lose_their_eligible_replicas_with_the_old_min_isr() -> None:
+    cluster = without_leaders()
+    cluster.heartbeat(2)
+    set_min_isr(cluster, TOPIC, "t", "1")
+    assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((2,), ())
+
+
+def test_what_stays_eligible_does_not_count_as_records_of_the_request() -> None:
+    cluster = without_leaders(5_001)
+    set_min_isr(cluster, BROKER, "", "3")
+    assert all(partition.elr == (2, 3) for name in "tu" for partition in cluster.topic(name).partitions.values())
 
 
 def test_a_list_longer_than_a_value_may_be_is_refused() -> None:
