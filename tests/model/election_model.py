@@ -1,7 +1,8 @@
 """What must hold when one partition changes its leader and its in-sync replicas, with the records that each replica holds.
 
 The replicas are ghosts: each holds a prefix of the committed records. A record is committed when every in-sync replica holds
-it, and only with min.insync.replicas of them. A broker that crashes can lose any of its records.
+it, and only with min.insync.replicas of them. A broker that crashes can lose any of its records. A replica whose log directory
+was replaced has none, and one whose directory has failed takes none.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class ElectionChecks:
         """Broker → how many of the committed records its replica holds."""
         self._crashed: set[int] = set()
         """Without ELR: brokers that crashed since they were last known to hold everything."""
+        self.offline: set[int] = set()
+        """Brokers whose replica is in a failed directory."""
         self.proposed: list[int] = []
         """The ISR that the leader proposes with the current decision: replicas that hold what it holds."""
         self._partition = self.partition
@@ -48,7 +51,7 @@ class ElectionChecks:
     def commit(self) -> None:
         """Commit a record, if the partition takes one."""
         partition = self.partition
-        if partition.leader != NO_LEADER and len(partition.isr) >= self.min_isr:
+        if partition.leader != NO_LEADER and len(partition.isr) >= self.min_isr and self.offline.isdisjoint(partition.isr):
             self.committed += 1
             for replica in partition.isr:
                 self.held[replica] = self.committed
@@ -61,6 +64,11 @@ class ElectionChecks:
     def crash(self, broker_id: int, lost: int) -> None:
         self.held[broker_id] = max(0, self.held[broker_id] - lost)
         self._crashed.add(broker_id)
+
+    def has_its_directory(self, replica: int) -> bool:
+        """Whether the directory that the metadata has for a replica is one of its broker's."""
+        broker, partition = self.cluster.state.image.cluster.brokers.get(replica), self.partition
+        return broker is not None and broker.has_online_directory(partition.directories[partition.replicas.index(replica)])
 
     def check(self) -> None:
         """After each decision: every change of the partition, one by one."""
@@ -92,16 +100,17 @@ class ElectionChecks:
         if after.leader_recovery_state == RECOVERING and after.isr == (after.leader,) and after.leader not in before.isr:
             returns = self.elr and before.last_known_elr == (after.leader,) and not before.isr
             assert self.unclean or returns, "an unclean election that nobody allowed"
-            self._lose(after.leader)
+            self.lose(after.leader)
             return
-        is_eligible = after.leader in before.elr and not any(is_active(self.cluster.state, each) for each in before.isr)
+        in_sync = [each for each in before.isr if each not in after.replicas or self.has_its_directory(each)]
+        is_eligible = after.leader in before.elr and not any(is_active(self.cluster.state, each) for each in in_sync)
         assert is_eligible or after.leader in (*before.isr, *self.proposed), "a leader from outside of ISR and ELR"
         if self.elr or after.leader not in self._crashed:
             assert self.held[after.leader] >= self.committed, "a clean election lost committed records"
         else:
-            self._lose(after.leader)
+            self.lose(after.leader)
 
-    def _lose(self, leader: int) -> None:
+    def lose(self, leader: int) -> None:
         """What the new leader lacks is lost, and the others truncate their logs to its own."""
         self.committed = self.held[leader]
         for replica in self.held:
@@ -129,10 +138,13 @@ class ElectionChecks:
                 assert self.held[replica] >= self.committed, f"replica {replica} is in sync and lacks records"
         if self.elr and not isr:
             for replica in elr & set(partition.replicas):  # Kafka keeps those that a reassignment has removed
-                assert self.held[replica] >= self.committed, f"replica {replica} is eligible and lacks records"
+                if self.has_its_directory(replica):  # a replica in another directory has to report that first
+                    assert self.held[replica] >= self.committed, f"replica {replica} is eligible and lacks records"
         if partition.leader != NO_LEADER:
             assert partition.leader in isr
             assert is_active(state, partition.leader)
+            assert self.has_its_directory(partition.leader), "it leads a partition in a directory that has failed"
             return
-        able = [replica for replica in (isr or elr) & set(partition.replicas) if is_active(state, replica)]
+        candidates = filter(self.has_its_directory, (isr or elr) & set(partition.replicas))
+        able = [replica for replica in candidates if is_active(state, replica)]
         assert not able, f"brokers {able} could lead, and nobody does"

@@ -1,5 +1,7 @@
 """Elections under Hypothesis: brokers of one partition are fenced, return, shut down, crash and are reassigned.
 
+Each broker has two log directories. They fail, are replaced by empty ones, and the partition moves between them.
+
 The leader shrinks and extends the ISR with AlterPartition as a real one does. After every decision the invariants of
 tests/model/election_model.py hold: above all, a clean election never loses a committed record.
 """
@@ -10,12 +12,15 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.model.election_model import TOPIC, ElectionChecks
-from tests.support.nodes.controller_cluster import ControllerCluster
+from tests.support.nodes.controller_cluster import ControllerCluster, directory_of
 
+from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.ids import DIRECTORY_UNASSIGNED, Uuid
 from ottla.metadata.controller.alter_partition import alter_partition
 from ottla.metadata.controller.brokers import unregister_broker
 from ottla.metadata.controller.configs import incremental_alter_configs
+from ottla.metadata.controller.directories import assign_directory
 from ottla.metadata.controller.elections import elect_leaders
 from ottla.metadata.controller.partition_change import RECOVERED
 from ottla.metadata.controller.reassignments import alter_reassignments
@@ -51,17 +56,28 @@ class ElectionMachine(RuleBasedStateMachine):
 
     cluster: ControllerCluster
     checks: ElectionChecks
+    disks: dict[int, list[Uuid]]
+    """Broker → the directories in its log.dirs."""
+    place: dict[int, Uuid]
+    """Broker → the directory that its log is in. The metadata may have another one."""
+    failed: set[Uuid]
+    replacements = 0
 
     @initialize(
         min_isr=st.integers(1, 3), unclean=st.sampled_from([False, False, True]), elr=st.sampled_from([True, True, False])
     )
     def begin(self, min_isr: int, unclean: bool, elr: bool) -> None:
         self.cluster = ControllerCluster(features=None if elr else {"eligible.leader.replicas.version": 0})
+        self.disks = {each: [directory_of(each, 0), directory_of(each, 1)] for each in ALL}
+        self.place = {each: self.disks[each][0] for each in ALL}
+        self.failed: set[Uuid] = set()
         for broker_id in ALL:
-            self.cluster.add_broker(broker_id)
+            self.cluster.add_broker(broker_id, log_dirs=self.disks[broker_id])
         configs = {"min.insync.replicas": str(min_isr), "unclean.leader.election.enable": str(unclean).lower()}
         self.cluster.create_topic(TOPIC, assignments=[[1, 2, 3]], configs=configs)
         self.checks = ElectionChecks(self.cluster, min_isr, unclean, elr)
+        for broker_id in ALL:
+            self.directory_is_reported(broker_id)
 
     @property
     def partition(self) -> PartitionState:
@@ -109,11 +125,16 @@ class ElectionMachine(RuleBasedStateMachine):
     def restarts_cleanly(self, broker_id: int) -> None:
         if (broker := self.broker(broker_id)) is not None:
             self.shuts_down(broker_id)
-            self._register(broker_id, previous_epoch=broker.epoch)
+            self._register(broker_id, broker.epoch)
 
     def _register(self, broker_id: int, previous_epoch: int) -> None:
+        """All disks work again. A directory that failed has no mark of a clean shutdown."""
+        if not self.failed.isdisjoint(self.disks[broker_id]):
+            previous_epoch = -1
+            self.failed.difference_update(self.disks[broker_id])
+        self.checks.offline.discard(broker_id)
         self.cluster.state.sessions.forget(broker_id)
-        self.cluster.register(broker_id, previous_broker_epoch=previous_epoch)
+        self.cluster.register(broker_id, previous_broker_epoch=previous_epoch, log_dirs=self.disks[broker_id])
         self.checks.check()
         self.cluster.heartbeat(broker_id)
         self.checks.check()
@@ -123,6 +144,66 @@ class ElectionMachine(RuleBasedStateMachine):
         if (broker := self.broker(broker_id)) is not None and broker.fenced:
             self.cluster.apply(unregister_broker(self.cluster.state, UnregisterBrokerRequest(broker_id=broker_id), 0))
             self.checks.check()
+
+    # -- log directories
+
+    @rule(broker_id=BROKERS, number=st.integers(0, 1))
+    def directory_fails(self, broker_id: int, number: int) -> None:
+        lost = self.disks[broker_id][number]
+        if (broker := self.broker(broker_id)) is not None and lost in broker.directories and len(broker.directories) > 1:
+            self.failed.add(lost)
+            if self.place[broker_id] == lost:
+                self.checks.offline.add(broker_id)
+            self.cluster.heartbeat(broker_id, offline_log_dirs=[lost])
+            self.checks.check()
+
+    @rule(broker_id=BROKERS, number=st.integers(0, 1))
+    def directory_is_replaced(self, broker_id: int, number: int) -> None:
+        """The broker stops cleanly, and returns with an empty disk instead of one of its two."""
+        if (broker := self.broker(broker_id)) is None:
+            return
+        if self.known(broker_id) == DIRECTORY_UNASSIGNED:
+            self.directory_is_reported(broker_id)  # Kafka cannot know of a loss that it never heard the place of
+        self.shuts_down(broker_id)
+        gone = self.disks[broker_id][number]
+        is_clean = self.failed.isdisjoint(self.disks[broker_id])
+        self.replacements += 1
+        self.failed.discard(gone)
+        self.disks[broker_id][number] = directory_of(broker_id, 1 + self.replacements)
+        if self.place[broker_id] == gone:
+            self.place[broker_id] = self.disks[broker_id][1 - number]
+            self.checks.held[broker_id] = 0
+        self._register(broker_id, broker.epoch if is_clean else -1)
+
+    @rule(broker_id=BROKERS)
+    def directory_is_reported(self, broker_id: int) -> None:
+        if self.broker(broker_id) is not None and self.known(broker_id) not in (None, self.place[broker_id]):
+            self._assign(broker_id, self.place[broker_id])
+
+    @rule(broker_id=BROKERS)
+    def partition_moves(self, broker_id: int) -> None:
+        """To the other directory of the broker."""
+        here, (target,) = self.place[broker_id], [each for each in self.disks[broker_id] if each != self.place[broker_id]]
+        is_possible = self.broker(broker_id) is not None and self.known(broker_id) is not None
+        if is_possible and self.failed.isdisjoint((here, target)) and self._assign(broker_id, target):
+            self.place[broker_id] = target
+
+    def known(self, broker_id: int) -> Uuid | None:
+        """The directory in the metadata; None if the broker has no replica."""
+        return dict(zip(self.partition.replicas, self.partition.directories, strict=True)).get(broker_id)
+
+    def _assign(self, broker_id: int, directory_id: Uuid) -> bool:
+        state = self.cluster.state
+        try:
+            decision = assign_directory(state, broker_id, self.cluster.topic(TOPIC).id, 0, directory_id)
+        except KafkaError:
+            assert self.partition.leader == NO_LEADER, "refused although there is a leader to copy from"
+            return False
+        if self.partition.leader == NO_LEADER and not any(map(self.checks.has_its_directory, self.partition.replicas)):
+            self.checks.lose(broker_id)  # no disk is left
+        self.cluster.apply(decision)
+        self.checks.check()
+        return True
 
     # -- the leader and its followers
 
@@ -136,6 +217,9 @@ class ElectionMachine(RuleBasedStateMachine):
     def leader_proposes(self, followers: set[int], is_stale: bool) -> None:
         """The leader drops some of its followers from the ISR, and lets others in that have caught up."""
         partition, leader = self.partition, self.partition.leader
+        if leader in self.checks.offline:
+            return
+        followers -= self.checks.offline
         isr = [leader, *(each for each in partition.replicas if each in followers and each != leader)]
         for replica in isr:
             if replica not in partition.isr and not is_stale:
