@@ -86,22 +86,25 @@ class LeaderEpochs(EpochsTail):
         return in_file != [entry for entry in self.entries if entry[1] < end_offset]
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that `epoch` begins at `start_offset`; returns whether an entry was added.
+        """Note that `start_offset` is of `epoch`; returns whether an entry was added.
 
-        Cheap if the epoch is known already, so it may be called for every batch. Entries with a later epoch, or that begin
-        at or after `start_offset`, are removed.
+        Cheap if the epoch is the latest already, so it may be called for every batch. Entries with a later epoch, or that begin
+        at or after `start_offset`, are removed. An entry of `epoch` itself keeps its earlier start. Apache Kafka replaces it:
+        the offsets from its start on then count as those of the epoch before it.
         """
         epochs, starts = self._epochs, self._starts
         if epochs and epochs[-1] == epoch and start_offset >= starts[-1]:
             return False
         if epoch < 0 or start_offset < 0:
             raise BrokenInvariant(f"{self.path}: leader epoch {epoch} cannot begin at offset {start_offset}")
-        while epochs and (epochs[-1] >= epoch or starts[-1] >= start_offset):
+        self._changes += 1
+        while epochs and (epochs[-1] > epoch or starts[-1] >= start_offset):
             epochs.pop()
             starts.pop()
+        if epochs and epochs[-1] == epoch:
+            return False
         epochs.append(epoch)
         starts.append(start_offset)
-        self._changes += 1
         return True
 
     def epoch_for(self, offset: int) -> int | None:

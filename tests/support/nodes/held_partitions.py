@@ -84,6 +84,8 @@ class HeldPartitions:
         self.metadata = MetadataCache()
         self.records: list[Message] = []
         """All metadata records so far, which a restart reads again."""
+        self.is_registered = True
+        """Whether the partitions may lead at once; else when `records` have the registration of their incarnation."""
         self.stopped: list[str] = []
         self.new_uuid = uuids()
         self._committing = asyncio.Lock()
@@ -123,6 +125,7 @@ class HeldPartitions:
         network: Any = None
         world = World(self.disk, self.clock, network, randomness, None)
         self.partitions = Partitions(self.node_id, world, self.settings, self.directories, self.metadata)
+        self.partitions.may_lead = self.is_registered
         self.partitions.on_must_stop = self.stopped.append
         self.sessions = FetchSessions(self.clock, randomness, self.settings)
         self.services: Any = SimpleNamespace(

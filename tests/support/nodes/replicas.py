@@ -131,6 +131,10 @@ class Node:
     async def restart(self) -> None:
         """Start again after a kill, with all metadata, and register."""
         await self.held.restart(crash=True, before=self.world.records[len(self.held.records) :])
+        self.join()
+
+    def join(self) -> None:
+        """Register after a start, and serve."""
         self.is_up, self.died = True, asyncio.get_running_loop().create_future()
         self.replication = self._replication()
         self.world.register(self)
@@ -214,7 +218,9 @@ class Replicas:
         world = cls(random, delay_s)
         try:
             for node_id in NODES:
-                world.nodes[node_id] = Node(world, await HeldPartitions.open(SETTINGS, ("/a",), node_id=node_id))
+                held = await HeldPartitions.open(SETTINGS, ("/a",), node_id=node_id)
+                held.is_registered = held.partitions.may_lead = False
+                world.nodes[node_id] = Node(world, held)
                 world.register(world.nodes[node_id])
             world.records += [
                 TopicRecord(name=TOPIC, topic_id=TOPIC_ID),
@@ -256,23 +262,31 @@ class Replicas:
         return self.image.topics.by_id[TOPIC_ID].partitions[0]
 
     def register(self, node: Node) -> None:
+        """A new process of the node registers: what the one before it led and was in sync with ends."""
+        has_partition = any(isinstance(each, PartitionRecord) for each in self.records)
+        if has_partition and node.id in self.state.isr:
+            self._leave(node)
         node.epoch = len(self.records)
+        node.held.partitions.incarnation_id = Uuid(node.epoch.to_bytes(16, "big"))
         endpoint = BrokerEndpoint(name=LISTENER, host="node", port=node.id)
         self.records.append(
             RegisterBrokerRecord(
                 broker_id=node.id,
                 broker_epoch=node.epoch,
-                incarnation_id=Uuid(node.epoch.to_bytes(16, "big")),
+                incarnation_id=node.held.partitions.incarnation_id,
                 end_points=[endpoint],
                 fenced=False,
             )
         )
-        if any(isinstance(each, PartitionRecord) for each in self.records) and self.state.leader == -1:
+        if has_partition and self.state.leader == -1:
             self.elect()
 
     def fence(self, node: Node) -> None:
         """The session of a broker is over: it leads no more, and is in no ISR that has another member."""
         self.records.append(BrokerRegistrationChangeRecord(broker_id=node.id, broker_epoch=node.epoch, fenced=1))
+        self._leave(node)
+
+    def _leave(self, node: Node) -> None:
         state = self.state
         isr = [each for each in state.isr if each != node.id] or list(state.isr)
         leader = -2 if state.leader != node.id else next((each for each in isr if each != node.id), -1)

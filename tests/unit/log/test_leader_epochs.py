@@ -39,6 +39,20 @@ def test_epochs_and_offsets_always_rise(pairs: list[tuple[int, int]]) -> None:
         assert epochs.earliest_entry == entries[0]
 
 
+def test_a_batch_of_an_earlier_epoch_removes_later_entries_only() -> None:
+    """A follower that led epoch 3 without records gets batches of epoch 2: they belong to the epoch 2 that it has."""
+    _, epochs = epochs_on_disk()
+    for epoch, offset in ((1, 0), (2, 50), (3, 95)):
+        epochs.assign(epoch, offset)
+    asyncio.run(epochs.flush())
+    assert not epochs.assign(2, 95)
+    assert epochs.entries == [(1, 0), (2, 50)]
+    assert epochs.is_dirty
+    assert epochs.end_offset_for(1, 96) == (1, 50)
+    assert epochs.assign(2, 40)
+    assert epochs.entries == [(1, 0), (2, 40)]
+
+
 @pytest.mark.parametrize(("epoch", "offset"), [(-1, 0), (0, -1)])
 def test_invalid_epochs_break_an_invariant(epoch: int, offset: int) -> None:
     _, epochs = epochs_on_disk()

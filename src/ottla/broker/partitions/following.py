@@ -34,6 +34,7 @@ logger = logging.getLogger("ottla.partitions")
 async def follow(here: Partitions, delta: MetadataDelta, image: MetadataImage) -> None:
     """Bring the partitions from `delta.base` to `image`; the work behind `Partitions.apply`."""
     is_start = not here.has_followed
+    _follow_registration(here, image)
     here.deleted.clear()
     here.directories.cordon(here.settings.current.cordoned_log_dirs)
     if is_start:
@@ -51,6 +52,18 @@ async def follow(here: Partitions, delta: MetadataDelta, image: MetadataImage) -
             await _follow_topic(here, changed, delta.base.topics.by_id.get(topic_id), is_start, pauses)
     _follow_verification(here)
     here.take_losses()
+
+
+def _follow_registration(here: Partitions, image: MetadataImage) -> None:
+    """Find out whether this process may lead: from its registration on.
+
+    Until then the metadata names the process before it. A power loss may have taken records, so that the log ends before that
+    process's leader epoch began: to lead in that epoch would give the epoch a second start. When a process registers, the
+    controller raises the leader epoch of everything that the node led.
+    """
+    broker = image.cluster.brokers.get(here.node_id)
+    if broker is not None and broker.incarnation_id == here.incarnation_id:
+        here.may_lead = True
 
 
 async def _put_strays_aside(here: Partitions, image: MetadataImage) -> None:
@@ -81,7 +94,7 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
         elif (partition := here.find(topic.name, index)) is not None:
             await _truncated(here, partition.name)
             await _settle_gap(here, partition, None if before is None else before.partitions.get(index), state)
-            partition.adopt(state)
+            partition.adopt(state, here.may_lead)
             if partition.is_leading and before is not None:
                 _name_loss(partition, before.partitions.get(index), state)
         else:
@@ -125,14 +138,14 @@ async def _settle_gap(here: Partitions, partition: Partition, before: PartitionS
     """Truncate a follower's log at a gap that recovery found, so that it fetches from there: the leader has what is committed.
 
     Without this the replica would join the ISR by its end offset, and lose committed records of the gap if it is elected.
-    A leader keeps what it has. It forgets the gap when it is elected again, not before: at a start the metadata may still
-    name it as leader because the controller has not noticed yet that the process before it ended.
+    A leader keeps what it has. It forgets the gap when it is elected, not before: until this process is registered, the
+    metadata may still name the one before it as leader.
     """
     log, gap_offset = partition.log, partition.log.gap_offset
     if gap_offset is None or state.leader == NO_LEADER:
         return
     if state.leader == here.node_id:
-        if before is not None and before.leader_epoch < state.leader_epoch:
+        if here.may_lead and before is not None and before.leader_epoch < state.leader_epoch:
             log.gap_offset = None
         return
     if gap_offset < log.log_start_offset:
@@ -167,7 +180,7 @@ async def _make(
             if (opened := await _open(here, new, made)) is not None:
                 state = topic.partitions[new.partition.partition]
                 await _settle_gap(here, opened, None, state)
-                opened.adopt(state)
+                opened.adopt(state, here.may_lead)
     return shortage
 
 

@@ -11,7 +11,7 @@ flushed first. A follower takes it over from its leader, and never lowers it.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ottla.broker.background import watched
 from ottla.broker.partitions.in_sync import Change, InSyncReplicas
@@ -31,6 +31,7 @@ from ottla.records.effort import FULL, SMALL_BYTES, UNLIMITED, Effort, TooExpens
 from ottla.records.produced.validate import ZSTD_REQUEST_VERSION_MIN
 
 if TYPE_CHECKING:
+    from ottla.broker.partitions.owner import PartitionOwner
     from ottla.broker.purgatory.delayed_fetch import DelayedFetch
     from ottla.broker.replication.follower_sessions import FollowerWatch
     from ottla.log.producers.verification import VerificationState
@@ -39,47 +40,6 @@ if TYPE_CHECKING:
 
 ALL_IN_SYNC = -1
 """acks=all, as the protocol writes it."""
-
-
-class PartitionOwner(Protocol):
-    """What a partition calls on the object that holds it (`Partitions`)."""
-
-    def has_news(self, partition: Partition) -> None:
-        """Fetches watch the partition, and there is more to read."""
-        ...
-
-    def has_changed(self, partition: Partition) -> None:
-        """Fetches watch the partition, and may have to be refused now."""
-        ...
-
-    def has_more_for_followers(self, partition: Partition) -> None:
-        """Followers' fetches watch the partition, and its log has grown."""
-        ...
-
-    @property
-    def replica_lag_s(self) -> float:
-        """replica.lag.time.max.ms, in seconds."""
-        ...
-
-    def is_eligible(self, replica: int, broker_epoch: int) -> bool:
-        """Whether the metadata lets a replica that fetched with `broker_epoch` into an ISR."""
-        ...
-
-    def wants_isr_change(self, partition: Partition) -> None:
-        """The partition has a pending change of its ISR, for which the controller has not been asked yet."""
-        ...
-
-    def lose_directory(self, failure: LogDirectoryFailed, log: PartitionLog) -> None:
-        """The partition's disk has failed."""
-        ...
-
-    def upkeep_is_due(self) -> None:
-        """The log has work for the background."""
-        ...
-
-    def broken(self, failure: BaseException) -> None:
-        """An invariant is broken, and there is no request to fail: the node has to stop."""
-        ...
 
 
 class Partition(PartitionTail):
@@ -151,15 +111,18 @@ class Partition(PartitionTail):
 
     # Following the metadata
 
-    def adopt(self, state: PartitionState) -> None:
-        """Apply the partition's state in the metadata, unless it is known already: the controller may have answered first."""
+    def adopt(self, state: PartitionState, may_lead: bool = True) -> None:
+        """Apply the partition's state in the metadata, unless it is known already: the controller may have answered first.
+
+        Without `may_lead` this process is not registered yet: a state that names its node as leader is about an earlier one.
+        """
         if state.partition_epoch <= self.partition_epoch:
             return
         is_new_epoch = state.leader_epoch > self.leader_epoch
         was_leading = self.is_leading
         self.replicas, self.isr = state.replicas, state.isr
         self.leader, self.leader_epoch, self.partition_epoch = state.leader, state.leader_epoch, state.partition_epoch
-        self.is_leading = state.leader == self.node_id and self._failure is None
+        self.is_leading = may_lead and state.leader == self.node_id and self._failure is None
         if self.is_leading and is_new_epoch:
             # Even before the epoch's first record: replicas that ask where an epoch ended must learn of this one.
             self.log.assign_epoch(self.leader_epoch, self.log.log_end_offset)

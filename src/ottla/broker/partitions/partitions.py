@@ -67,6 +67,10 @@ class Partitions:
         """Partitions that the newest metadata has deleted, until requests see that metadata."""
         self.has_followed = False
         """Whether `apply` has run once; before, it is unknown which logs belong here."""
+        self.incarnation_id: Uuid | None = None
+        """The id of this process in its registration, from when it registers on."""
+        self.may_lead = False
+        """Whether the metadata has the registration of this process. What it says before is about an earlier one."""
         self.cold_reads = ColdReads(world.disk)
         self._metadata = metadata
         self._following = asyncio.Lock()

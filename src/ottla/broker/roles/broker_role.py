@@ -106,7 +106,7 @@ class BrokerRole:
     async def join(self, endpoints: Sequence[Endpoint], stopping: AsyncExitStack) -> Services:
         """Register in the cluster and start to work; `stopping` gets what ends it. Returns the services for requests."""
         services = self._make_services()
-        await self._register(endpoints, services.directories)
+        await self._register(endpoints, services.directories, services.partitions)
         stopping.push_async_callback(self.membership.leave)
         services.partitions.start()
         stopping.push_async_callback(services.partitions.stop)
@@ -146,17 +146,18 @@ class BrokerRole:
             coordinators=Coordinators(node.world, node.settings, partitions, node.metadata, producer_ids),
         )
 
-    async def _register(self, endpoints: Sequence[Endpoint], directories: LogDirectories) -> None:
+    async def _register(self, endpoints: Sequence[Endpoint], directories: LogDirectories, partitions: Partitions) -> None:
         online = [each for each in directories.directories if each.is_online]
         # Nothing was lost only if all directories are online and have the mark of a clean shutdown, with the same broker epoch.
         epochs = {each.found.broker_epoch if each.is_online and each.found else None for each in directories.directories}
         last_epoch = epochs.pop() if len(epochs) == 1 else None
+        incarnation_id = partitions.incarnation_id = self._node.world.randomness.new_uuid()
         await self.membership.join(
             endpoints,
             [each.directory_id for each in online if each.directory_id is not None],
             directories.cordoned_ids,
             rack=self._node.settings.current.broker_rack,
-            incarnation_id=self._node.world.randomness.new_uuid(),
+            incarnation_id=incarnation_id,
             last_epoch=NOT_REGISTERED if last_epoch is None else last_epoch,
         )
 

@@ -19,6 +19,7 @@ from ottla.wire.messages.metadata_records import (
     ConfigRecord,
     PartitionChangeRecord,
     PartitionRecord,
+    RegisterBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
@@ -156,6 +157,34 @@ def test_leader_of_an_unclean_election_names_what_is_lost(caplog: pytest.LogCapt
         assert "This log ends at offset 2: what was acknowledged from there on is lost" in lines[0]
         await held.change("t", 0, isr=[1])
         assert caplog.text.count("unclean election") == 1
+
+    virtual(scenario())
+
+
+def test_a_restarted_node_leads_only_once_its_process_is_registered() -> None:
+    """Before that the metadata names the process before it. Its leader epoch may have begun after what is left of the log."""
+
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t")
+        await held.change("t", 0, leader=1)
+        held.produced("t", 0, make_batch(b"lost"))
+        held.is_registered = False
+        await held.restart(power_loss=True)
+        log = held.partition("t").log
+        assert code_for(held, "t") == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (log.log_end_offset, log.epochs.entries) == (0, [])
+        log.gap_offset = 0
+        await held.change("t", 0, leader=1)
+        assert code_for(held, "t") == ErrorCode.NOT_LEADER_OR_FOLLOWER, "the controller has elected the earlier process again"
+        assert (log.gap_offset, log.epochs.entries) == (0, [])
+        held.partitions.incarnation_id = Uuid(b"i" * 16)
+        topic_id = held.partition("t").topic_id
+        registered = RegisterBrokerRecord(broker_id=1, incarnation_id=held.partitions.incarnation_id, broker_epoch=9)
+        await held.commit(PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=-1), registered)
+        await held.change("t", 0, leader=1)
+        assert code_for(held, "t") == ErrorCode.NONE
+        assert (log.gap_offset, log.epochs.entries) == (None, [(4, 0)])
 
     virtual(scenario())
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
+from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import virtual
 from tests.support.nodes.replicas import LAG_MS, Replicas, values
 
@@ -236,6 +237,56 @@ async def work_in_peace(world: Replicas, random: Random) -> None:
     assert set(await asyncio.gather(*sends)) == {ErrorCode.NONE}
     await world.settle()
     assert world.state.partition_epoch == epoch, "the ISR has changed without a reason"
+
+
+def test_a_leader_back_before_its_session_ended_keeps_its_epochs() -> None:
+    """Node 1 lost records by a power loss, and the metadata still names it as leader of the epoch in which it lost them.
+
+    Node 3 has other records at the same offsets, which nobody else has. It truncates them by what node 1 says of the epochs.
+    """
+
+    async def scenario() -> None:
+        async with Replicas.open(Random(1), configs={"min.insync.replicas": 1}) as world:
+            one, two, three = world.nodes.values()
+
+            async def lead(node: int) -> None:
+                if world.state.leader != node:
+                    world.change(leader=node)
+                await asyncio.sleep(2)
+
+            async def produce(*sent: bytes) -> None:
+                for value in sent:
+                    assert await world.produce(value, timeout_ms=20_000) == ErrorCode.NONE
+                await asyncio.sleep(2)
+
+            await lead(3)
+            await produce(b"a", b"b")
+            three.is_cut_off = True
+            three.partition.append(make_batch(b"of node 3 alone"), 1)
+            world.fence(three)
+            await lead(2)
+            await produce(b"c")
+            await one.partition.log.flush()
+            await one.held.directories.directories[0].write_checkpoints()
+            await produce(b"d")
+            await lead(1)
+            await produce(b"e")
+            await one.stop(silently=True)
+            await one.held.restart(power_loss=True)
+            assert one.partition.log.log_end_offset == 3
+            world.fence(one)
+            await one.held.commit(*world.records[len(one.held.records) :])
+            one.join()
+            await asyncio.sleep(5)
+            newest = len(one.partition.log.epochs.entries)
+            assert one.partition.log.epochs.entries == two.partition.log.epochs.entries[:newest]
+            await lead(1)
+            three.is_cut_off = False
+            world.unfence(three)
+            await world.settle()
+            world.check()
+
+    virtual(scenario())
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -11,6 +11,7 @@ from ottla.ids import Uuid
 from ottla.metadata.controller.brokers import check_broker_epoch, fence_silent_brokers, register_broker, unregister_broker
 from ottla.metadata.controller.directories import assign_directory
 from ottla.metadata.controller.state import ControllerState
+from ottla.metadata.features import METADATA_VERSION_MAX, METADATA_VERSION_MIN
 from ottla.wire.messages.broker_registration import Feature
 from ottla.wire.messages.metadata_records import FeatureLevelRecord
 from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest
@@ -222,6 +223,27 @@ def test_a_single_node_that_crashed_leads_again_as_recovering() -> None:
     cluster.heartbeat(1)
     partition = cluster.partition("t")
     assert (partition.leader, partition.isr, partition.leader_recovery_state) == (1, (1,), 1)
+
+
+@pytest.mark.parametrize("has_shut_down", [False, True])
+@pytest.mark.parametrize("metadata_version", range(METADATA_VERSION_MIN, METADATA_VERSION_MAX + 1))
+def test_registration_ends_what_the_process_before_it_led(metadata_version: int, has_shut_down: bool) -> None:
+    """Brokers rely on it: a process leads nothing before its registration, and then only in new leader epochs."""
+    cluster = cluster_of(2, metadata_version=metadata_version)
+    cluster.create_topic("t", assignments=[[1, 2], [2, 1]], configs={"min.insync.replicas": "2"})
+    cluster.create_topic("u", assignments=[[1]], configs={"unclean.leader.election.enable": "true"})
+    cluster.create_topic("v", assignments=[[1]])
+    before = [state for name in "tuv" for state in cluster.topic(name).partitions.values()]
+    assert [each.leader for each in before] == [1, 2, 1, 1]
+    epoch = cluster.state.image.cluster.brokers[1].epoch
+    cluster.now_ms += 10_000
+    cluster.heartbeat(2)
+    cluster.register(1, previous_broker_epoch=epoch if has_shut_down else -1)
+    after = [state for name in "tuv" for state in cluster.topic(name).partitions.values()]
+    assert [each.leader for each in after] == [2, 2, -1, -1]
+    assert all(new.leader_epoch > old.leader_epoch for old, new in zip(before, after, strict=True) if old.leader == 1)
+    cluster.heartbeat(1)
+    assert (cluster.partition("u").leader, cluster.partition("v").leader) == (1, 1)
 
 
 def test_a_broker_that_shut_down_returns_only_by_registering() -> None:
