@@ -159,7 +159,8 @@ class ClusterMachine(Machine):
             log = partition.log
             if not log.config.compact:
                 batches = logged_batches(log, log.log_start_offset, log.high_watermark)
-                found[partition.name] = HeldReplica(log.log_start_offset, log.high_watermark, [each.entry for each in batches])
+                entries = [each.entry for each in batches]
+                found[partition.name] = HeldReplica(log.log_start_offset, log.high_watermark, entries, log.epochs.entries)
         return found
 
     def tell_writes_lost(self) -> None:
