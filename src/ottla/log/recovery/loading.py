@@ -285,12 +285,13 @@ class _Loader:
         self.is_untouched = False
         unflushed = self.segments.all_from(offset)
         producers = await self._producers_at(unflushed[0].base_offset)
-        end_offset = unflushed[0].base_offset
+        ends: list[tuple[Segment, int]] = []
         for number, segment in enumerate(unflushed):
             producers.advance(max(producers.map_end_offset, segment.base_offset))
             recovered = recover_segment(segment, producers, self.epochs)
             self.report.segments_recovered += 1
             end_offset = recovered.next_offset
+            ends.append((segment, end_offset))
             ProducerSnapshots(self.disk, self.folder).write(producers)
             after = unflushed[number + 1 :]
             if recovered.bytes_cut:
@@ -307,25 +308,27 @@ class _Loader:
                         f"offsets {end_offset} up to {after[0].base_offset - 1} are in no segment: they were compacted away, "
                         "or a power loss took them before they were flushed"
                     )
-        if (gap_offset := self.report.gap_offset) is not None and gap_offset >= offset:
-            end_offset = await self._close_last_gap(gap_offset, end_offset)
+        end_offset = await self._close_last_gaps(ends, offset)
         # Make the cut durable, also that of a truncation that was killed: a power loss must not bring back records, or entries
         # of the transaction index.
         await self.segments.active.sync()
         return end_offset
 
-    async def _close_last_gap(self, gap_offset: int, end_offset: int) -> int:
-        """End the log at a gap of records that were never flushed if nothing follows; returns the log end offset.
+    async def _close_last_gaps(self, ends: list[tuple[Segment, int]], recovery_point: int) -> int:
+        """End the log at a gap of records that were never flushed if nothing follows it; returns the log end offset.
 
-        A leader with the higher end could give its followers no record up to there: they would never be in sync, and with
-        min.insync.replicas nobody could write to it again.
+        `ends` are the recovered segments and where each ends. A leader with the higher end could give its followers no record
+        up to there: they would never be in sync, and with min.insync.replicas nobody could write to it again.
         """
-        after = [segment for segment in self.segments if segment.base_offset > gap_offset]
-        if any(segment.size for segment in after):
-            return end_offset
-        await self._retire(after, f"it is empty, and the records from {gap_offset} on, before it, are lost")
-        self.report.gap_offset = None
-        return gap_offset
+        while len(ends) > 1:
+            (last, _), (_, gap_offset) = ends[-1], ends[-2]
+            if last.size or not recovery_point <= gap_offset < last.base_offset:
+                break
+            await self._retire([last], f"it is empty, and the records from {gap_offset} on, before it, are lost")
+            if self.report.gap_offset == gap_offset:  # the first gap of the log
+                self.report.gap_offset = None
+            ends.pop()
+        return ends[-1][1]
 
     def _note_cut(self, segment: Segment, bytes_cut: int, reason: str) -> None:
         self.report.bytes_cut += bytes_cut

@@ -35,6 +35,15 @@ def overwrite(env: LogOnDisk, name: str, data: bytes) -> None:
     file.append(data)
 
 
+def cut_segment(env: LogOnDisk, number: int, offset: int) -> None:
+    """Cut the records from `offset` on off a segment, as a power loss does."""
+    segment = list(env.log.segments)[number]
+    cut = segment.find(offset)
+    assert cut is not None
+    name = segment_file_name(segment.base_offset, LAST)
+    overwrite(env, name, env.disk.read_file(f"{FOLDER}/{name}")[: cut.position])
+
+
 def check_whole(env: LogOnDisk, end: int = 66) -> None:
     assert env.log.log_end_offset == end
     assert env.offsets() == list(range(end))
@@ -102,10 +111,7 @@ def test_segments_after_a_gap_are_kept() -> None:
     """Compaction under an earlier policy leaves such a gap: dropping what follows would lose whole records."""
     env = filled()
     bases, end = env.log.segments.base_offsets, env.log.log_end_offset
-    cut = env.log.segments.first.find(4)
-    assert cut is not None
-    name = segment_file_name(0, LAST)
-    overwrite(env, name, env.disk.read_file(f"{FOLDER}/{name}")[: cut.position])
+    cut_segment(env, 0, 4)
     env.recovery_point = 0
     report = env.crash()
     assert env.offsets() == [*range(4), *range(bases[1], end)]
@@ -115,25 +121,42 @@ def test_segments_after_a_gap_are_kept() -> None:
     assert env.log.gap_offset == report.gap_offset == 4
 
 
-@pytest.mark.parametrize(("recovery_point", "is_removed"), [(0, True), (4, True), (5, False)])
-def test_an_empty_segment_after_records_that_were_never_flushed_is_removed(recovery_point: int, is_removed: bool) -> None:
+@pytest.mark.parametrize("recovery_point", [0, 4, 5])
+def test_an_empty_segment_after_records_that_were_never_flushed_is_removed(recovery_point: int) -> None:
     """Followers could fetch nothing between the last record and the log's end, and would never be in sync."""
     env = filled()
     bases = env.log.segments.base_offsets
-    cut = env.log.segments.first.find(4)
-    assert cut is not None
-    name = segment_file_name(0, LAST)
-    overwrite(env, name, env.disk.read_file(f"{FOLDER}/{name}")[: cut.position])
+    cut_segment(env, 0, 4)
     for base in bases[1:]:
         overwrite(env, segment_file_name(base, LAST), b"")
     env.recovery_point = recovery_point
     report = env.crash()
     assert env.offsets() == [*range(4)]
-    assert (env.log.log_end_offset == 4, report.segments_removed) == (is_removed, len(bases) - 1 if is_removed else 0)
-    assert (env.log.gap_offset is None) is is_removed
-    if is_removed:
+    is_flushed = recovery_point > 4  # then compaction may have left the gap at 4: the log ends behind it
+    assert env.log.log_end_offset == (bases[1] if is_flushed else 4)
+    assert report.segments_removed == len(bases) - (2 if is_flushed else 1)
+    assert env.log.gap_offset == (4 if is_flushed else None)
+    if not is_flushed:
         env.fill(1)
         assert env.offsets() == [*range(env.log.log_end_offset)]
+
+
+@pytest.mark.parametrize("is_first_gap_flushed", [False, True])
+def test_a_log_that_ends_at_its_second_gap_is_mended_there(is_first_gap_flushed: bool) -> None:
+    env = filled()
+    bases = env.log.segments.base_offsets
+    cut_segment(env, 0, 4)
+    cut_segment(env, 1, bases[2] - 2)
+    for base in bases[2:]:
+        overwrite(env, segment_file_name(base, LAST), b"")
+    env.recovery_point = 5 if is_first_gap_flushed else 0
+    report = env.crash()
+    assert env.offsets() == [*range(4), *range(bases[1], bases[2] - 2)]
+    assert env.log.log_end_offset == bases[2] - 2
+    assert (env.log.gap_offset, report.segments_removed) == (4, len(bases) - 2)
+    assert env.log.segments.base_offsets == bases[:2]
+    env.fill(1)
+    assert env.offsets()[-1] == env.log.log_end_offset - 1
 
 
 def test_a_torn_tail_after_a_clean_shutdown_is_cut_too() -> None:
