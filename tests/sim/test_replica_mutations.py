@@ -23,9 +23,9 @@ def acknowledged_before_replication(patch: pytest.MonkeyPatch) -> None:
 def older_partition_epochs_are_adopted(patch: pytest.MonkeyPatch) -> None:
     adopt, decided = Partition.adopt, Partition.isr_decided
 
-    def adopt_any(partition: Partition, state: Any) -> None:
+    def adopt_any(partition: Partition, state: Any, may_lead: bool) -> None:
         partition.partition_epoch = min(partition.partition_epoch, state.partition_epoch - 1)
-        adopt(partition, state)
+        adopt(partition, state, may_lead)
 
     def decide_any(partition: Partition, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
         partition.partition_epoch = min(partition.partition_epoch, partition_epoch - 1)
