@@ -75,7 +75,15 @@ class Membership:
         self._offline_directories: list[Uuid] = []
         self.cordoned_directories: list[Uuid] = []
         self._has_left = False
+        self._heard_s: float | None = None
+        """When the controller answered a heartbeat last, by the loop's clock."""
         self.epoch = NOT_REGISTERED
+
+    def silent_ms(self) -> int:
+        """How long no heartbeat has been answered; 0 if the only controller is in this process, which needs none."""
+        if self._interval_ms is None or self._heard_s is None:
+            return 0
+        return int((asyncio.get_running_loop().time() - self._heard_s) * 1000)
 
     async def join(
         self,
@@ -243,6 +251,7 @@ class Membership:
         response: BrokerHeartbeatResponse = await self._door.call(
             request, None if self._interval_ms is None else max(self._interval_ms, _ANSWER_MS)
         )
+        self._heard_s = asyncio.get_running_loop().time()
         return response
 
 

@@ -56,7 +56,9 @@ class NodeMetrics:
             self._waiting(text, broker)
             write_replication(text, broker)
         services = self._services
-        write_cluster(text, services.metadata.image, services.controller.is_active, services.elections)
+        write_cluster(
+            text, services.metadata.image, services.controller.is_active, services.elections, self._has_controller()
+        )
         self._quorum(text)
         if broker is not None:
             text.gauge("kafka_server_kafkaserver_brokerstate", "3: the broker is running.", _RUNNING)
@@ -65,6 +67,12 @@ class NodeMetrics:
         if broker is not None:
             await self._logs(text, broker)
         return text.encode()
+
+    def _has_controller(self) -> bool:
+        """Whether this node hears of an active controller. Without one its metadata is old."""
+        if self._broker is None:
+            return self._services.quorum.leader_id >= 0
+        return self._broker.membership.silent_ms() <= self._broker.settings.current.broker_session_timeout_ms
 
     def _requests(self, text: MetricsText) -> None:
         asked = {APIS[key].name: each for key, each in sorted(self._counters.apis.items())}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ottla.broker.hosts.producer_ids import ProducerIds
     from ottla.broker.hosts.quorum import QuorumHost
     from ottla.broker.lane import Lane
+    from ottla.broker.membership import Membership
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.moving import Moves
     from ottla.broker.partitions.partitions import Partitions
@@ -45,6 +46,7 @@ class Services(NodeServices):
     """The services of a broker. Handlers reach them through `RequestContext.services`."""
 
     door: ControllerDoor
+    membership: Membership
     directories: LogDirectories
     partitions: Partitions
     replication: Replication

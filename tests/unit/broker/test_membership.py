@@ -296,3 +296,30 @@ def test_only_a_record_that_is_newer_than_the_registration_tells_the_controllers
 
     asyncio.run(scenario())
     assert ("clock is 1,000 s ahead" in caplog.text) == is_warned
+
+
+def test_silence_counts_from_the_last_heartbeat_that_was_answered() -> None:
+    class Controller(FakeController):
+        is_gone = False
+
+        async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+            if self.is_gone:
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller has answered")
+            return SimpleNamespace(broker_epoch=7, is_fenced=False, should_shut_down=True)
+
+    async def silence_of(interval_ms: int | None) -> list[int]:
+        controller, loader, found = Controller(), Applied(), []
+        membership = Membership(controller, loader, "cluster", 1, interval_ms)  # type: ignore[arg-type]
+        found.append(membership.silent_ms())
+        await membership.join([], [DIRECTORY], [], rack=None, incarnation_id=DIRECTORY, last_epoch=-1)
+        found.append(membership.silent_ms())
+        controller.is_gone = True
+        await asyncio.sleep(0.05)
+        found.append(membership.silent_ms())
+        if membership._heartbeats is not None:
+            membership._heartbeats.cancel()
+        return found
+
+    before, joined, silent = asyncio.run(silence_of(5))
+    assert (before, joined < 40, silent >= 40) == (0, True, True)
+    assert asyncio.run(silence_of(None)) == [0, 0, 0], "the only controller is in this process"

@@ -41,13 +41,21 @@ class PartitionsView:
 
 
 def text_of(
-    node: DataNode, counters: Counters, usage: Any = None, health: LoopHealth | None = None, is_broker: bool = True
+    node: DataNode,
+    counters: Counters,
+    usage: Any = None,
+    health: LoopHealth | None = None,
+    is_broker: bool = True,
+    silent_ms: int = 0,
+    leader_id: int = 1,
 ) -> str:
     services = context_of(node.image, 0, 0, **node.services).services
     known: Any = SimpleNamespace(
         partitions=PartitionsView(node),
         directories=node.storage.directories,
         metadata=services.metadata,
+        membership=SimpleNamespace(silent_ms=lambda: silent_ms),
+        settings=SimpleNamespace(current=SimpleNamespace(broker_session_timeout_ms=9000)),
         controller=SimpleNamespace(is_active=True),
         lane=SimpleNamespace(now_s=lambda: 5.0),
         elections=ElectionCounter(),
@@ -61,7 +69,7 @@ def text_of(
         moves=[],
         world=SimpleNamespace(clock=node.storage.clock, usage=usage),
         quorum=SimpleNamespace(
-            leader_id=1, epoch=4, end_offset=30, voters=[1, 2, 3], replica=SimpleNamespace(high_watermark=None)
+            leader_id=leader_id, epoch=4, end_offset=30, voters=[1, 2, 3], replica=SimpleNamespace(high_watermark=None)
         ),
     )
     metrics = NodeMetrics(known, counters, health or LoopHealth(lambda: 0.0), known if is_broker else None)
@@ -198,3 +206,15 @@ def test_node_that_is_only_a_controller_has_no_metrics_of_logs(node: DataNode) -
     assert "kafka_log_log_size" in whole
     assert "kafka_log_log_size" not in mine
     assert "brokerstate" not in mine
+
+
+@pytest.mark.parametrize(
+    ("is_broker", "silent_ms", "leader_id", "is_healthy"),
+    [(True, 9000, -1, 1), (True, 9001, 1, 0), (False, 0, 1, 1), (False, 0, -1, 0)],
+    ids=["heard in time", "silent for longer than a session", "leader known", "no leader known"],
+)
+def test_cluster_is_healthy_only_with_a_controller(
+    node: DataNode, is_broker: bool, silent_ms: int, leader_id: int, is_healthy: int
+) -> None:
+    text = text_of(node, Counters(), is_broker=is_broker, silent_ms=silent_ms, leader_id=leader_id)
+    assert f"ottla_cluster_healthy {is_healthy}\n" in text

@@ -36,8 +36,14 @@ class ElectionCounter:
                 self.unclean += state.leader not in known.isr and state.leader not in known.elr
 
 
-def write_cluster(text: MetricsText, image: MetadataImage, is_active_controller: bool, elections: ElectionCounter) -> None:
-    """Add the families of the cluster to the page."""
+def write_cluster(
+    text: MetricsText,
+    image: MetadataImage,
+    is_active_controller: bool,
+    elections: ElectionCounter,
+    has_controller: bool = True,
+) -> None:
+    """Add the families of the cluster to the page. Without a controller (`has_controller`) the image is the last known one."""
     states = [state for topic in image.topics.by_name.values() for state in topic.partitions.values()]
     brokers = image.cluster.brokers.values()
     offline = imbalanced = out_of_sync = 0
@@ -66,6 +72,6 @@ def write_cluster(text: MetricsText, image: MetadataImage, is_active_controller:
     )
     text.gauge(
         "ottla_cluster_healthy",
-        "1 if every partition of the cluster has a leader and all its replicas are in sync.",
-        out_of_sync == 0,
+        "1 if a controller answers, every partition of the cluster has a leader and all its replicas are in sync.",
+        has_controller and out_of_sync == 0,
     )

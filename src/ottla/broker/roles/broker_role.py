@@ -135,6 +135,7 @@ class BrokerRole:
             lane=node.lane,
             elections=node.elections,
             door=self._door,
+            membership=self.membership,
             directories=directories,
             partitions=partitions,
             replication=Replication(

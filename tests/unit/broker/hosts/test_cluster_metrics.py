@@ -10,9 +10,9 @@ from ottla.metadata.image.topics import NO_LEADER, PartitionState
 from ottla.metrics_text import MetricsText
 
 
-def samples(image: MetadataImage) -> dict[str, str]:
+def samples(image: MetadataImage, has_controller: bool = True) -> dict[str, str]:
     text = MetricsText()
-    write_cluster(text, image, True, ElectionCounter())
+    write_cluster(text, image, True, ElectionCounter(), has_controller)
     lines = [line for line in text.encode().decode().splitlines() if not line.startswith("#")]
     return dict(line.rsplit(" ", 1) for line in lines)
 
@@ -39,6 +39,12 @@ def test_partitions_by_leader_and_brokers_by_state() -> None:
 )
 def test_cluster_is_healthy_if_all_replicas_are_in_sync(state: PartitionState, is_healthy: bool) -> None:
     assert samples(image_of([], {"t": [partition(1), state]}))["ottla_cluster_healthy"] == str(int(is_healthy))
+
+
+def test_cluster_without_a_controller_is_not_healthy() -> None:
+    image = image_of([], {"t": [partition(1)]})
+    assert samples(image)["ottla_cluster_healthy"] == "1"
+    assert samples(image, has_controller=False)["ottla_cluster_healthy"] == "0"
 
 
 @pytest.mark.parametrize(
