@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 VOTER_CHANGES: Final = frozenset({ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER})
 """The forwardable APIs that the quorum's leader answers itself: their records are not the controller's."""
+READS: Final = frozenset({ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.DESCRIBE_QUORUM})
+"""The forwardable APIs that change nothing."""
 
 
 async def answer_of(controller: ControllerHost, request: Message, version: int) -> Any:

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.doors.controller_links import Address, ControllerLinks
-from ottla.broker.doors.own_controller import answer_of
+from ottla.broker.doors.own_controller import READS, answer_of
 from ottla.errors import DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode, error_meaning, error_name
-from ottla.link import LinkEnded, LinkError, NoCommonVersion
+from ottla.link import ConnectFailed, LinkEnded, LinkError, NoCommonVersion
 from ottla.wire.apis import APIS
 from ottla.wire.base import Message
 
@@ -29,6 +29,8 @@ BACKOFF_MS: Final = 50
 WATCH_S: Final = 0.1
 """How often a request that waits for its answer looks whether another controller is elected."""
 _UNKNOWN_EFFECT: Final = "It may still take effect: look before asking again"
+_MAJORITY: Final = "see that a majority of the controllers is up"
+_NONE_KNOWN: Final = "no controller is known"
 TIMEOUT_MS: Final = 60_000
 """How long a request without a timeout of its own is tried."""
 FORWARD_TIMEOUT_MS: Final = 25_000
@@ -75,36 +77,41 @@ class RemoteDoor:
         loop = asyncio.get_running_loop()
         limit_ms = TIMEOUT_MS if timeout_ms is None else timeout_ms
         deadline_s = loop.time() + limit_ms / 1000
-        reason: object = "no controller is known"
-        effect = "Nothing was changed: see that a majority of the controllers is up"
+        reason: object = _NONE_KNOWN
+        is_received = False
+        """Whether a controller may have received the request."""
         while (left_ms := int((deadline_s - loop.time()) * 1000)) > 0:
             try:
                 if self._own is not None and self._own.is_active:
-                    effect = _UNKNOWN_EFFECT
+                    is_received = True
                     async with asyncio.timeout(left_ms / 1000):
                         return await answer_of(self._own, request, version)
                 address = self._leader()
                 if address is not None and not (self._own is not None and address.node_id == self._own.node_id):
-                    effect = _UNKNOWN_EFFECT
                     response = await self._answer_of(address, outgoing(), left_ms)
+                    is_received = True
                     if getattr(response, "error_code", ErrorCode.NONE) != ErrorCode.NOT_CONTROLLER:
                         return response
                     reason = f"node {address.node_id} is not the active controller"
+                elif address is None and not is_received:
+                    reason = _NONE_KNOWN
             except NoCommonVersion as unspoken:
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(unspoken)) from None
             except TimeoutError:
                 reason = "this node's controller has not committed it: too few voters are up"
             except LinkError as failed:
                 reason = failed
+                is_received = is_received or not isinstance(failed, ConnectFailed)
             except KafkaError as refused:
                 if refused.code != ErrorCode.NOT_CONTROLLER:
                     raise
                 reason = refused
             await asyncio.sleep(BACKOFF_MS / 1000)
-        raise KafkaError(
-            ErrorCode.REQUEST_TIMED_OUT,
-            f"no controller has answered {APIS[request.KEY].name} within {limit_ms} ms ({reason}). {effect}",
-        )
+        said = f"no controller has answered {APIS[request.KEY].name} within {limit_ms} ms ({reason})"
+        if request.KEY in READS:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"{said}: {_MAJORITY}")
+        effect = _UNKNOWN_EFFECT if is_received else f"Nothing was changed: {_MAJORITY}"
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"{said}. {effect}")
 
     async def _answer_of(self, address: Address, request: Message, timeout_ms: int) -> Any:
         """The answer of the controller at `address`. Raises `LinkEnded` once another is known to be elected."""

@@ -21,6 +21,7 @@ from ottla.wire.headers import parse_request
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ottla.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 THERE = Address(3, "three", 9093)
 REQUEST = AllocateProducerIdsRequest(broker_id=1, broker_epoch=5)
@@ -71,12 +72,44 @@ def test_timeout_ends_the_retries(answer: object) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("leader", "said"), [(None, "Nothing was changed"), (THERE, "It may still take effect")])
+@pytest.mark.parametrize(
+    ("leader", "said"),
+    [
+        (None, r"\(no controller is known\)\. Nothing was changed: see that a majority"),
+        (THERE, "It may still take effect"),
+        (Address(4, "nobody", 9093), "Nothing was changed"),
+    ],
+    ids=["none known", "silent", "down"],
+)
 def test_timeout_says_whether_the_request_can_have_had_an_effect(leader: Address | None, said: str) -> None:
     async def run() -> None:
         node = FakeNode({AllocateProducerIdsRequest: one_by_one(None)})
         with pytest.raises(KafkaError, match=said):
             await door_to(node, lambda: leader).call(REQUEST, 200)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("leader", [None, THERE])
+def test_timeout_of_a_read_says_nothing_of_changes(leader: Address | None) -> None:
+    async def run() -> None:
+        node = FakeNode({EnvelopeRequest: one_by_one(None)})
+        context = context_of(image_of([], {}), ApiKey.LIST_PARTITION_REASSIGNMENTS, 0)
+        with pytest.raises(KafkaError) as refused:
+            await door_to(node, lambda: leader).forward(context, ListPartitionReassignmentsRequest(), 100)
+        assert str(refused.value).endswith("see that a majority of the controllers is up")
+        assert "change" not in str(refused.value)
+        assert "effect" not in str(refused.value)
+
+    asyncio.run(run())
+
+
+def test_controller_that_is_no_longer_known_is_not_the_reason() -> None:
+    async def run() -> None:
+        leaders = [Address(4, "nobody", 9093), None]
+        door = door_to(FakeNode({}), lambda: leaders.pop(0) if len(leaders) > 1 else leaders[0])
+        with pytest.raises(KafkaError, match="no controller is known"):
+            await door.call(REQUEST, 200)
 
     asyncio.run(run())
 

@@ -3,6 +3,9 @@
 On a broker's listener a request goes through the controller's door, wherever the active controller is. On a controller's
 listener this node's own controller decides, and answers NOT_CONTROLLER unless it is the active one.
 
+The door gives up a little before the client's timeout: it knows whether a controller is known at all and whether one can have
+received the request, and its error must come before the general one of this module, and before the client stops waiting.
+
 A client that has its answer can use the change through this node at once: the response waits until this node has published it.
 The change is not taken back when the timeout is over: it is decided, and will be committed or lost with the node.
 """
@@ -10,12 +13,18 @@ The change is not taken back when the timeout is over: it is decided, and will b
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
+from ottla.broker.doors.own_controller import READS
 from ottla.broker.request import PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.wire.apis import APIS
 from ottla.wire.base import Message
+
+_DOOR_EARLIER_MS_MAX: Final = 1000
+_DOOR_EARLIER_SHARE: Final = 0.1
+"""How much earlier than the client's timeout the door gives up: a share of it, at most so many ms."""
 
 
 def ask_controller(context: RequestContext, request: Message, timeout_ms: int | None = None) -> PendingTask:
@@ -29,7 +38,7 @@ async def decided(context: RequestContext, request: Message, timeout_ms: int | N
     if context.connection.is_controller_listener:
         response = await services.controller.call(request, context.version)
     else:
-        response = await services.door.forward(context, request, timeout_ms)
+        response = await services.door.forward(context, request, None if timeout_ms is None else _door_ms(timeout_ms))
     await services.loader.caught_up()
     return response
 
@@ -37,6 +46,11 @@ async def decided(context: RequestContext, request: Message, timeout_ms: int | N
 def ask_own_controller(context: RequestContext, request: Message) -> PendingTask:
     """The response of this node's controller to another node's request, once its records are committed."""
     return PendingTask(context.services.controller.call(request, context.version), may_give_up=True)
+
+
+def _door_ms(timeout_ms: int) -> int:
+    """How long the door may try, of a client's timeout."""
+    return timeout_ms - int(min(_DOOR_EARLIER_MS_MAX, timeout_ms * _DOOR_EARLIER_SHARE))
 
 
 async def _ask(context: RequestContext, request: Message, timeout_ms: int | None) -> Any:
@@ -50,11 +64,16 @@ async def _ask(context: RequestContext, request: Message, timeout_ms: int | None
         raise
     except TimeoutError:
         deciding.add_done_callback(_retrieve)
-        raise KafkaError(
-            ErrorCode.REQUEST_TIMED_OUT,
-            f"the controller has not committed the change within {timeout_ms} ms. It may still take effect: look before "
-            "asking again",
-        ) from None
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, _timed_out(request, timeout_ms)) from None
+
+
+def _timed_out(request: Message, timeout_ms: int | None) -> str:
+    if request.KEY in READS:
+        return f"the controller has not answered {APIS[request.KEY].name} within {timeout_ms} ms: ask again"
+    return (
+        f"the controller has not committed the change within {timeout_ms} ms. It may still take effect: look before "
+        "asking again"
+    )
 
 
 def _retrieve(deciding: asyncio.Future[Any]) -> None:

@@ -12,7 +12,9 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.image.image import MetadataImage
 from ottla.wire.api_table import ApiKey
+from ottla.wire.base import Message
 from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 
 class SilentDoor:
@@ -47,5 +49,41 @@ def test_request_without_an_answer_is_refused_in_time_or_given_up(timeout_ms: in
         assert failure.code == ErrorCode.REQUEST_TIMED_OUT
         await asyncio.sleep(1)
         assert door.waiting == still_waiting
+
+    virtual(scenario())
+
+
+class DoorWithoutController:
+    """Tries until its timeout, as `RemoteDoor` does."""
+
+    async def forward(self, context: Any, request: Any, timeout_ms: int) -> None:
+        await asyncio.sleep(timeout_ms / 1000 + 0.05)
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller is known. Nothing was changed")
+
+
+@pytest.mark.parametrize("timeout_ms", [1_000, 30_000])
+def test_the_doors_reason_comes_before_the_clients_timeout(timeout_ms: int) -> None:
+    async def scenario() -> None:
+        context = context_of(MetadataImage(), ApiKey.CREATE_TOPICS, 7, door=DoorWithoutController())
+        pending = ask_controller(context, CreateTopicsRequest(), timeout_ms)
+        await asyncio.sleep(timeout_ms / 1000 - 0.01)
+        assert str(pending.outcome[1]) == "no controller is known. Nothing was changed"
+
+    virtual(scenario())
+
+
+@pytest.mark.parametrize(
+    ("key", "request_", "says_change"),
+    [
+        (ApiKey.CREATE_TOPICS, CreateTopicsRequest(), True),
+        (ApiKey.LIST_PARTITION_REASSIGNMENTS, ListPartitionReassignmentsRequest(), False),
+    ],
+)
+def test_only_a_change_may_still_take_effect(key: ApiKey, request_: Message, says_change: bool) -> None:
+    async def scenario() -> None:
+        context = context_of(MetadataImage(), key, 0, door=SilentDoor())
+        pending = ask_controller(context, request_, 100)
+        await asyncio.sleep(1)
+        assert ("take effect" in str(pending.outcome[1])) == says_change
 
     virtual(scenario())
