@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from ottla.client.connections import BOOTSTRAP_ID, ConnectionPool
 from ottla.client.failures import kafka_error
+from ottla.client.waits import Waits
 from ottla.client.world import ClientWorld
 from ottla.client_core.backoff import Backoff
 from ottla.client_core.coordinators import CoordinatorKind, find_coordinator_request
@@ -76,6 +77,8 @@ class Cluster:
         """What the last Metadata response said of nodes and controller."""
         self.pool = pool
         """The connections to them."""
+        self.waits = Waits()
+        """Requests that have no answer yet."""
         self._waits_for_brokers = waits_for_brokers
         """False: an `UnreachableError` at once, instead of attempts until the deadline, where a person had better look."""
         self._below = world.randomness.below
@@ -114,6 +117,7 @@ class Cluster:
                 if not is_worth_retrying(error):
                     raise
                 self._retried = error
+                self.waits.repeated(error, self._loop.time())
                 if not await self.wait(backoff, deadline_s):
                     raise
             except TimeoutError:
@@ -181,6 +185,10 @@ class Cluster:
 
     async def once(self, node_id: int, message: Message, adapt: Adapt | None = None, timeout_ms: int | None = None) -> Any:
         """The answer of a node, in one attempt. Raises a `KafkaError` if none comes; codes inside it are the caller's."""
+        with self.waits.asking(node_id, message.KEY, self._loop.time()):
+            return await self._once(node_id, message, adapt, timeout_ms)
+
+    async def _once(self, node_id: int, message: Message, adapt: Adapt | None, timeout_ms: int | None) -> Any:
         link = await self.link_to(node_id)
         try:
             return await link.request(
@@ -374,8 +382,12 @@ class Cluster:
             for outcome in await asyncio.gather(*(_ask_place(ask, *each) for each in sorted(places.items()))):
                 done.update(outcome)
             wanted = [each for each in wanted if isinstance(error := done.get(each), KafkaError) and is_worth_retrying(error)]
-            if wanted and not await self.wait(backoff, deadline_s):
-                break
+            if wanted:
+                error = done[wanted[0]]
+                assert isinstance(error, KafkaError)
+                self.waits.repeated(error, self._loop.time())
+                if not await self.wait(backoff, deadline_s):
+                    break
         return dict(sorted(done.items()))
 
     async def each_broker(self, ask: Callable[[int], Awaitable[T]]) -> dict[int, T]:
