@@ -56,9 +56,7 @@ class NodeMetrics:
             self._waiting(text, broker)
             write_replication(text, broker)
         services = self._services
-        write_cluster(
-            text, services.metadata.image, services.controller.is_active, services.elections, self._has_controller()
-        )
+        write_cluster(text, services.metadata.image, services.controller.is_active, services.elections, self._has_controller())
         self._quorum(text)
         if broker is not None:
             text.gauge("kafka_server_kafkaserver_brokerstate", "3: the broker is running.", _RUNNING)

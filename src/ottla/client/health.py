@@ -7,15 +7,16 @@ replica of it is in sync.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 from ottla.client.admin.cluster_state import ClusterDescription, describe_cluster
 from ottla.client.admin.quorum import QuorumInfo, describe_metadata_quorum
-from ottla.client.admin.topic_descriptions import PartitionDescription, TopicDescription, described_topics
+from ottla.client.admin.topic_descriptions import TopicDescription, described_topics
 from ottla.client.cluster import Cluster
 from ottla.errors import UnsupportedVersionError
+from ottla.errors.texts import listed
 
 QUORUM_ANSWER_S = 10.0
 """How long to wait for the leader of the quorum. An election takes a few seconds; without a majority there is no answer."""
@@ -38,6 +39,8 @@ class Problem(NamedTuple):
 
     kind: ProblemKind
     text: str
+    partitions: tuple[str, ...] = ()
+    """The partitions that have it."""
 
 
 class ClusterState(NamedTuple):
@@ -49,6 +52,13 @@ class ClusterState(NamedTuple):
     """None from brokers before 3.3. Its leader is -1 if none has answered."""
     topics: dict[str, TopicDescription]
     """Internal topics too."""
+    seen_by: str = "the broker"
+    """The broker that was asked: `broker 1`."""
+
+    @property
+    def note(self) -> str | None:
+        """What to say of the whole state if no controller has answered."""
+        return stale_note(self.seen_by) if self.quorum is not None and self.quorum.leader_id < 0 else None
 
 
 async def cluster_state(cluster: Cluster) -> ClusterState:
@@ -58,8 +68,23 @@ async def cluster_state(cluster: Cluster) -> ClusterState:
     except UnsupportedVersionError:
         described = await describe_cluster(cluster)
     topics = described_topics(await cluster.topics())
+    seen_by = await asked_broker(cluster)
     # Last: a broker that finds no controller holds the request back, and with it all that follow on the connection.
-    return ClusterState(described, await _quorum(cluster), topics)
+    return ClusterState(described, await _quorum(cluster), topics, seen_by)
+
+
+async def asked_broker(cluster: Cluster) -> str:
+    """The broker that answers what any broker can: `broker 1`, or where it is if metadata does not name it by that address."""
+    address = (await cluster.any_link()).address
+    for node in cluster.brokers.values():
+        if f"{node.host}:{node.port}" == address:
+            return f"broker {node.id}"
+    return f"the broker at {address}"
+
+
+def stale_note(seen_by: str) -> str:
+    """What to say of metadata if no controller answers: a dead broker is not noticed."""
+    return f"no active controller: what is shown is the last state that {seen_by} knew; start a majority of the controllers"
 
 
 async def _quorum(cluster: Cluster) -> QuorumInfo | None:
@@ -75,9 +100,12 @@ async def _quorum(cluster: Cluster) -> QuorumInfo | None:
 
 def problems_of(state: ClusterState) -> list[Problem]:
     """Everything that is wrong; the worst first."""
-    found = broker_problems(state.described) + ([] if state.quorum is None else quorum_problems(state.quorum))
-    for name, topic in state.topics.items():
-        found += partition_problems(name, topic.partitions)
+    found = broker_problems(state.described)
+    if state.quorum is not None:
+        found += quorum_problems(state.quorum, state.seen_by)
+    found += partition_problems(
+        state.topics, frozenset(node.id for node in state.described.nodes.values() if not node.is_fenced)
+    )
     kinds = list(ProblemKind)
     return sorted(found, key=lambda each: kinds.index(each.kind))
 
@@ -85,54 +113,79 @@ def problems_of(state: ClusterState) -> list[Problem]:
 def broker_problems(described: ClusterDescription) -> list[Problem]:
     """Fenced brokers: they are registered, but the controller does not hear of them."""
     return [
-        Problem(ProblemKind.FENCED_BROKER, f"broker {node.id} at {node.host}:{node.port} is fenced: it is down or cut off")
+        Problem(
+            ProblemKind.FENCED_BROKER,
+            f"broker {node.id} at {node.host}:{node.port} is fenced: it is down or cut off. To do: start it",
+        )
         for node in described.nodes.values()
         if node.is_fenced
     ]
 
 
-def quorum_problems(quorum: QuorumInfo) -> list[Problem]:
+def quorum_problems(quorum: QuorumInfo, seen_by: str = "the broker") -> list[Problem]:
     """A quorum without a leader, and voters that do not follow it."""
     if quorum.leader_id < 0:
-        text = "the metadata quorum has no leader: no change can be made until a majority of its voters is up"
-        return [Problem(ProblemKind.NO_CONTROLLER, text)]
+        return [Problem(ProblemKind.NO_CONTROLLER, _leaderless(quorum, seen_by))]
     newest = max((each.last_fetch or 0 for each in quorum.voters), default=0)
     found = []
     for voter in quorum.voters:
-        where = "".join(f" at {each.host}:{each.port}" for each in quorum.endpoints.get(voter.id, ())[:1])
         if voter.id == quorum.leader_id:
             continue
-        if voter.last_fetch is None:
-            text = f"controller {voter.id}{where} has not followed the leader {quorum.leader_id} yet"
+        if voter.last_fetch is None:  # a voter that is up fetches within a second of the election
+            text = f"has not fetched from the leader {quorum.leader_id}: start it, or look again if it has just started"
         elif newest - voter.last_fetch > VOTER_SILENT_MS:
-            text = f"controller {voter.id}{where} has not followed for {(newest - voter.last_fetch) / 1000:.0f} s"
+            text = f"does not answer: start it; its last fetch was {(newest - voter.last_fetch) / 1000:.0f} s ago"
         else:
             continue
-        found.append(Problem(ProblemKind.SILENT_VOTER, text))
+        found.append(Problem(ProblemKind.SILENT_VOTER, f"controller {_place(quorum, voter.id)} {text}"))
     return found
 
 
-def partition_problems(topic: str, partitions: Sequence[PartitionDescription]) -> list[Problem]:
-    """Partitions without a leader, and those with replicas that are not in sync."""
-    found = []
-    for each in partitions:
-        name = f"{topic}-{each.partition}"
-        if each.leader is None:
-            found.append(
-                Problem(
-                    ProblemKind.OFFLINE_PARTITION,
-                    f"{name} has no leader (replicas {_ids(each.replicas)}, ISR {_ids(each.isr)})",
-                )
-            )
-        elif len(each.isr) < len(each.replicas):
-            missing = [replica for replica in each.replicas if replica not in each.isr]
-            found.append(
-                Problem(
-                    ProblemKind.UNDER_REPLICATED,
-                    f"{name} is under-replicated: {_ids(missing)} of {_ids(each.replicas)} not in sync",
-                )
-            )
+def _leaderless(quorum: QuorumInfo, seen_by: str) -> str:
+    voters = [_place(quorum, each.id) for each in quorum.voters]
+    which = f" ({listed(voters, len(voters))})" if voters else ""
+    return (
+        f"{seen_by} finds no leader of the metadata quorum: no change can be made until a majority of its voters{which} is up "
+        "and can be reached"
+    )
+
+
+def _place(quorum: QuorumInfo, voter_id: int) -> str:
+    """`2 at host:9093`."""
+    return "".join([str(voter_id), *(f" at {each.host}:{each.port}" for each in quorum.endpoints.get(voter_id, ())[:1])])
+
+
+def partition_problems(topics: Mapping[str, TopicDescription], live_brokers: frozenset[int]) -> list[Problem]:
+    """Partitions without a leader; and those with replicas out of sync, in one problem for each set of missing replicas."""
+    found: list[Problem] = []
+    under: dict[tuple[int, ...], list[str]] = {}
+    for topic, described in topics.items():
+        for each in described.partitions:
+            name = f"{topic}-{each.partition}"
+            if each.leader is None:
+                text = f"{name} has no leader (replicas {_ids(each.replicas)}, ISR {_ids(each.isr)})"
+                found.append(Problem(ProblemKind.OFFLINE_PARTITION, text, (name,)))
+            elif len(each.isr) < len(each.replicas):
+                under.setdefault(tuple(sorted(set(each.replicas) - set(each.isr))), []).append(name)
+    for missing, names in under.items():
+        who = f"{names[0]} is" if len(names) == 1 else f"{len(names):,} partitions are"
+        text = f"{who} under-replicated: {_missing(missing, live_brokers)}"
+        found.append(Problem(ProblemKind.UNDER_REPLICATED, text, tuple(names)))
     return found
+
+
+def _missing(missing: Sequence[int], live_brokers: frozenset[int]) -> str:
+    """Why replicas are out of sync, and what to do."""
+    why, remedies = [], []
+    down = [str(each) for each in missing if each not in live_brokers]
+    behind = [str(each) for each in missing if each in live_brokers]
+    if down:
+        why.append(f"broker {listed(down)} {'is' if len(down) == 1 else 'are'} down")
+        remedies.append(f"start broker {listed(down)}")
+    if behind:
+        why.append(f"broker {listed(behind)} {'is' if len(behind) == 1 else 'are'} up, but behind")
+        remedies.append(f"wait until broker {listed(behind)} has caught up; if it does not, its log says why")
+    return f"{'; '.join(why)}. To do: {'; '.join(remedies)}"
 
 
 def _ids(ids: Iterable[int]) -> str:

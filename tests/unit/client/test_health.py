@@ -29,25 +29,46 @@ def partition(index: int, leader: int | None, replicas: tuple[int, ...], isr: tu
     return PartitionDescription(index, leader, 0, replicas, isr, ())
 
 
+def topics(**named: list[PartitionDescription]) -> dict[str, TopicDescription]:
+    return {name: TopicDescription(name, ZERO_UUID, False, tuple(each)) for name, each in named.items()}
+
+
 def test_nothing_is_wrong() -> None:
     assert quorum_problems(quorum(1, voter(1, 9000), voter(2, 8000))) == []
-    assert partition_problems("orders", [partition(0, 1, (1, 2), (2, 1))]) == []
+    assert partition_problems(topics(orders=[partition(0, 1, (1, 2), (2, 1))]), frozenset({1, 2})) == []
 
 
 def test_voters_that_do_not_follow_are_named_with_their_address() -> None:
     silent, new = quorum_problems(quorum(1, voter(1, 19_000), voter(2, 9_000), voter(3, None)))
-    assert silent.text == "controller 2 at two:9093 has not followed for 10 s"
-    assert new.text == "controller 3 has not followed the leader 1 yet"
+    assert silent.text == "controller 2 at two:9093 does not answer: start it; its last fetch was 10 s ago"
+    assert new.text == "controller 3 has not fetched from the leader 1: start it, or look again if it has just started"
 
 
 def test_a_quorum_without_a_leader() -> None:
-    assert [each.kind for each in quorum_problems(quorum(-1, voter(1, None)))] == [ProblemKind.NO_CONTROLLER]
+    [problem] = quorum_problems(quorum(-1, voter(1, None), voter(2, None)), "broker 3")
+    assert problem.kind == ProblemKind.NO_CONTROLLER
+    assert problem.text.startswith("broker 3 finds no leader of the metadata quorum: no change can be made until")
+    assert "a majority of its voters (1 and 2 at two:9093) is up" in problem.text
 
 
 def test_partitions_without_leader_and_those_that_miss_replicas() -> None:
-    offline, under = partition_problems("orders", [partition(0, None, (1, 2), ()), partition(1, 1, (1, 2, 3), (1,))])
+    orders = [partition(0, None, (1, 2), ()), partition(1, 1, (1, 2, 3), (1,))]
+    offline, under = partition_problems(topics(orders=orders), frozenset({1, 2}))
     assert offline.text == "orders-0 has no leader (replicas 1,2, ISR none)"
-    assert under.text == "orders-1 is under-replicated: 2,3 of 1,2,3 not in sync"
+    assert under.text == (
+        "orders-1 is under-replicated: broker 3 is down; broker 2 is up, but behind. To do: start broker 3; wait until broker 2 "
+        "has caught up; if it does not, its log says why"
+    )
+
+
+def test_partitions_that_miss_the_same_replicas_are_one_problem() -> None:
+    many = [partition(index, 1, (1, 3), (1,)) for index in range(54)]
+    both, other = partition_problems(
+        topics(orders=many, users=[partition(0, 1, (3, 1), (1,)), partition(1, 1, (1, 2), (1,))]), frozenset({1})
+    )
+    assert both.text == "55 partitions are under-replicated: broker 3 is down. To do: start broker 3"
+    assert (both.partitions[0], both.partitions[-1], len(both.partitions)) == ("orders-0", "users-0", 55)
+    assert other.text == "users-1 is under-replicated: broker 2 is down. To do: start broker 2"
 
 
 def test_the_worst_comes_first() -> None:
@@ -67,4 +88,6 @@ def test_quorum_that_does_not_answer_is_a_problem_of_the_state(monkeypatch: pyte
     }
     state = ask_cluster(health.cluster_state, handlers)
     assert (state.described.cluster_id, list(state.described.nodes)) == ("id", [1])
+    assert state.note is not None
+    assert state.note.startswith("no active controller: what is shown is the last state that the broker at first:9092 knew; ")
     assert ProblemKind.NO_CONTROLLER in [each.kind for each in problems_of(state)]

@@ -8,7 +8,7 @@ import click
 
 from ottla.cli.brokers.rows import HEADINGS, BrokerRow, broker_json, broker_rows
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
-from ottla.cli.common.output import is_for_people, print_json, print_table, print_title, say
+from ottla.cli.common.output import is_for_people, print_json, print_table, print_title, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.client.admin.cluster_state import FeatureMetadata, describe_features
@@ -43,6 +43,8 @@ def describe(settings: ClientSettings, check: bool, as_json: bool, plain: bool) 
     """
     state, features = with_cluster(settings, _ask)
     problems = problems_of(state)
+    if state.note is not None:
+        warn(state.note)
     if as_json:
         print_json(_as_json(state, features, problems))
     elif is_for_people(as_json, plain):
@@ -122,5 +124,5 @@ def _as_json(state: ClusterState, features: FeatureMetadata, problems: list[Prob
         "partitions": _partitions(state),
         "brokers": [broker_json(each) for each in broker_rows(state)],
         "isHealthy": not problems,
-        "problems": [{"kind": str(each.kind), "text": each.text} for each in problems],
+        "problems": [{"kind": str(each.kind), "text": each.text, "partitions": list(each.partitions)} for each in problems],
     }

@@ -54,7 +54,8 @@ FILTERS: dict[str, tuple[str, Filter]] = {
 @click.option(
     "--check",
     is_flag=True,
-    help="Say what is wrong and end with exit code 1 if a partition has no leader, or replicas that are not in sync.",
+    help="Say what is wrong and end with exit code 1 if a partition has no leader, or replicas that are not in sync; or "
+    "if no controller answers.",
 )
 @click.option(
     "--partition-size-limit-per-response",
@@ -89,10 +90,12 @@ def describe(
     under-replicated, reassigning, or ok. The reason and what to do next: on a terminal, in JSON and with --check.
     """
     chosen_filters = [FILTERS[name.replace("_", "-")][1] for name, is_on in filters.items() if is_on]
-    topics = with_cluster(
+    topics, note = with_cluster(
         settings,
         lambda cluster: find_topics(cluster, names, pattern, topic_id, if_exists, partition_size_limit_per_response),
     )
+    if note is not None:
+        warn(note)
     if exclude_internal:
         topics = [view for view in topics if not view.topic.is_internal]
     if topics_with_overrides:
@@ -111,7 +114,7 @@ def describe(
     if check and not as_json and not is_for_people(as_json, plain):
         for line in wrong:
             warn(line)
-    return 1 if check and wrong else 0
+    return 1 if check and (wrong or note is not None) else 0
 
 
 def _wrong(topics: Sequence[TopicView]) -> list[str]:

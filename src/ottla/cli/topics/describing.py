@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.cli.topics.choosing import NoSuchTopic, choose
 from ottla.cli.topics.diagnosis import Diagnosis, Surroundings, diagnose
 from ottla.client.admin.configs import ConfigEntry, describe_configs
 from ottla.client.admin.reassignments import PartitionReassignment, list_partition_reassignments
 from ottla.client.admin.topic_descriptions import PartitionDescription, TopicDescription, describe_topics, list_topics
-from ottla.client.cluster import Cluster
+from ottla.client.cluster import Cluster, is_worth_retrying
+from ottla.client.health import asked_broker, stale_note
 from ottla.errors import KafkaError
 from ottla.ids import TopicPartition, uuid_parse
 
@@ -60,6 +62,14 @@ class TopicView:
         return diagnose(TopicPartition(self.topic.name, partition.partition), partition, around)
 
 
+class Found(NamedTuple):
+    """The chosen topics."""
+
+    topics: list[TopicView]
+    note: str | None = None
+    """What to say of all of them if no controller answers."""
+
+
 async def find_topics(
     cluster: Cluster,
     names: Sequence[str],
@@ -67,7 +77,7 @@ async def find_topics(
     topic_id: str | None,
     missing_is_fine: bool,
     partitions_per_response: int,
-) -> list[TopicView]:
+) -> Found:
     """The chosen topics with partitions and settings."""
     known = await list_topics(cluster, include_internal=True)
     if topic_id is not None:
@@ -78,21 +88,25 @@ async def find_topics(
     else:
         chosen = choose(known, names, pattern, missing_is_fine)
     if not chosen:
-        return []
+        return Found([])
     live_brokers = frozenset(cluster.brokers)
     topics = (await describe_topics(cluster, chosen, partitions_per_request=partitions_per_response)).raise_first()
     settings = (await describe_configs(cluster, [("topic", name) for name in chosen])).raise_first()
+    seen_by = await asked_broker(cluster)
     moving = await _reassignments(cluster)
-    return [
-        TopicView(topic, entries, live_brokers, topic.partitions, moving)
+    views = [
+        TopicView(topic, entries, live_brokers, topic.partitions, moving or {})
         for topic, entries in zip(topics.values(), settings.values(), strict=True)
     ]
+    return Found(views, stale_note(seen_by) if moving is None else None)
 
 
-async def _reassignments(cluster: Cluster) -> dict[TopicPartition, PartitionReassignment]:
-    """What is being moved. Nothing, if no controller answers: brokers describe topics without one."""
+async def _reassignments(cluster: Cluster) -> dict[TopicPartition, PartitionReassignment] | None:
+    """What is being moved; None if no controller answers: brokers describe topics without one, as they knew them last."""
     try:
         async with asyncio.timeout(ANSWER_S):
             return await list_partition_reassignments(cluster)
-    except (KafkaError, TimeoutError):
-        return {}
+    except TimeoutError:
+        return None
+    except KafkaError as error:
+        return None if is_worth_retrying(error) else {}

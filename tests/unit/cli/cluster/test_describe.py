@@ -2,15 +2,19 @@
 
 import json
 
+import pytest
 from tests.support.nodes.fake_node import FakeNetwork, FakeNode
 from tests.unit.cli.conftest import WHERE, RunOttla
 from tests.unit.cli.sick_cluster import CLUSTER_ID, sick_node
 
+from ottla.client import health
+from ottla.wire.messages.describe_quorum import DescribeQuorumRequest
+
 PROBLEMS = [
     ("offline-partition", "orders-1 has no leader (replicas 3, ISR none)"),
-    ("fenced-broker", "broker 3 at three:9092 is fenced: it is down or cut off"),
-    ("silent-voter", "controller 3 at c3:9093 has not followed for 60 s"),
-    ("under-replicated-partition", "orders-0 is under-replicated: 3 of 1,3 not in sync"),
+    ("fenced-broker", "broker 3 at three:9092 is fenced: it is down or cut off. To do: start it"),
+    ("silent-voter", "controller 3 at c3:9093 does not answer: start it; its last fetch was 60 s ago"),
+    ("under-replicated-partition", "orders-0 is under-replicated: broker 3 is down. To do: start broker 3"),
 ]
 
 
@@ -42,6 +46,7 @@ def test_json_has_everything(ottla: RunOttla) -> None:
     shown = json.loads(ottla("cluster", "describe", "--json").out)
     assert (shown["clusterId"], shown["controller"], shown["isHealthy"]) == (CLUSTER_ID, 2, False)
     assert [each["kind"] for each in shown["problems"]] == [kind for kind, _ in PROBLEMS]
+    assert [each["partitions"] for each in shown["problems"]] == [["orders-1"], [], [], ["orders-0"]]
     assert [each["isFenced"] for each in shown["brokers"]] == [False, False, True]
     assert shown["features"] == {"metadata.version": 27}
 
@@ -53,6 +58,22 @@ def test_check_sets_the_exit_code(ottla: RunOttla, network: FakeNetwork) -> None
     healthy = ottla("cluster", "describe", "--check", columns=100)
     assert healthy.rc == 0
     assert "Nothing is wrong" in healthy.out
+
+
+@pytest.mark.parametrize("command", [("cluster", "describe"), ("brokers", "list")], ids=" ".join)
+def test_state_without_a_controller_is_called_old(
+    ottla: RunOttla, network: FakeNetwork, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(health, "QUORUM_ANSWER_S", 0.05)
+    network.nodes[WHERE] = leaderless = sick_node(is_sick=False)
+    leaderless.handlers[DescribeQuorumRequest] = lambda request, version: None
+    said = ottla(*command, "--json")
+    json.loads(said.out)
+    assert said.err == (
+        "ottla: no active controller: what is shown is the last state that broker 1 knew; start a majority of the controllers\n"
+    )
+    if command[0] == "cluster":
+        assert ottla(*command, "--check").rc == 1
 
 
 def test_no_node_is_one_sentence(ottla: RunOttla, network: FakeNetwork, node: FakeNode) -> None:

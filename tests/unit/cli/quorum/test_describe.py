@@ -53,7 +53,10 @@ def test_a_table_names_silent_voters(ottla: RunOttla, network: FakeNetwork) -> N
     said = ottla("quorum", "describe", columns=120)
     assert said.lines[0] == f"metadata quorum of cluster {CLUSTER_ID}"
     assert "leader: 2, epoch: 7, high watermark: 1000" in said.lines[1]
-    assert said.lines[-2:] == ["What is wrong", "  controller 3 at c3:9093 has not followed for 60 s"]
+    assert said.lines[-2:] == [
+        "What is wrong",
+        "  controller 3 at c3:9093 does not answer: start it; its last fetch was 60 s ago",
+    ]
     network.nodes[WHERE] = sick_node(is_sick=False)
     assert "wrong" not in ottla("quorum", "describe", columns=120).out
 

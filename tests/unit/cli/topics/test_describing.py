@@ -37,8 +37,20 @@ def test_topics_are_described_without_a_controller(
     node.handlers[ListPartitionReassignmentsRequest] = lambda request, version: answer
     said = ottla("topics", "describe", "orders", "--json")
     assert said.rc == 0, said.err
+    assert said.err == (
+        "ottla: no active controller: what is shown is the last state that broker 1 knew; start a majority of the controllers\n"
+    )
+    assert ottla("topics", "describe", "orders", "--check").rc == 1
     assert [each["state"] for each in json.loads(said.out)[0]["partitions"]] == ["ok", "ok"]
     assert len(node.asked_for(ListPartitionReassignmentsRequest)) >= 1
+
+
+def test_controller_that_refuses_is_a_controller(ottla: RunOttla, node: FakeNode) -> None:
+    node.handlers[DescribeConfigsRequest] = configs
+    refusal = ListPartitionReassignmentsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    node.handlers[ListPartitionReassignmentsRequest] = lambda request, version: refusal
+    said = ottla("topics", "describe", "orders", "--check")
+    assert (said.rc, said.err) == (0, "")
 
 
 def test_replicas_that_are_being_added_need_not_be_in_sync() -> None:
