@@ -187,14 +187,14 @@ def _update_of_voter(replica: Replica, role: Follower) -> Message | None:
 
 
 def _find_leader(replica: Replica, now_ms: int, known: tuple[str, int] | None = None) -> int:
-    """Fetch from any bootstrap server: its answer names the leader. One at a time.
+    """Fetch from any server that may know the leader: its answer names it. One at a time, in turns.
 
-    The `known` leader gets its turn, too: it may lead on after a silence, and not be a bootstrap server. The others would name
-    it again and again, and that is nothing new.
+    The `known` leader gets its turn, too: it may lead on after a silence, and be neither a bootstrap server nor in the voter
+    set that this replica has. The others would name it again and again, and that is nothing new.
     """
     from ottla.raft.requests import fetch
 
-    servers = replica.settings.bootstrap_servers
+    servers = _servers(replica)
     if known is not None and known not in servers:
         servers = (*servers, known)
     if replica.connections.has_any or replica.is_log_changing or replica.synced_offset < replica.log.end_offset:
@@ -204,6 +204,18 @@ def _find_leader(replica: Replica, now_ms: int, known: tuple[str, int] | None = 
         return replica.connections.bootstrap_ready_at_ms(servers)
     replica.send(server, fetch.build(replica))
     return NEVER_MS
+
+
+def _servers(replica: Replica) -> tuple[tuple[str, int], ...]:
+    """The bootstrap servers, then the other voters of the newest voter set.
+
+    Kafka asks the bootstrap servers alone. If they name one controller, and that one is removed or lost, its brokers find no
+    leader again, although their metadata log says where the voters are.
+    """
+    listener = replica.settings.listener
+    others = (voter.endpoints.get(listener) for voter in replica.voters if voter.key.id != replica.local.id)
+    servers = dict.fromkeys((*replica.settings.bootstrap_servers, *(each for each in others if each is not None)))
+    return tuple(servers)
 
 
 def _send_each(replica: Replica, voters: list[ReplicaKey], build: Callable[[ReplicaKey], Message], now_ms: int) -> int:

@@ -1,5 +1,6 @@
 """What roles do by themselves."""
 
+from tests.support.raft.memory_log import MemoryLog
 from tests.support.raft.replicas import answer_in, ask, elected, key, replica_of_three, sent_in, vote_answer
 
 from ottla.errors.codes import ErrorCode
@@ -8,6 +9,8 @@ from ottla.raft.replica import Replica
 from ottla.raft.roles.candidate import Candidate
 from ottla.raft.roles.follower import Follower
 from ottla.raft.roles.prospective import Prospective
+from ottla.raft.voter_history import VoterHistory
+from ottla.raft.voters import ReplicaKey, Voter, VoterSet
 from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from ottla.wire.messages.fetch import FetchableTopicResponse, FetchResponse, LeaderIdAndEpoch, PartitionData
 from ottla.wire.messages.vote import VoteRequest, VoteRequestPartitionData, VoteRequestTopicData
@@ -49,16 +52,56 @@ def test_observer_asks_a_leader_that_was_silent_again_if_the_bootstrap_server_na
     assert send.destination.host == "h9"
     refusal = PartitionData(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LEADER_3)
     refused = FetchResponse(responses=[FetchableTopicResponse(partitions=[refusal])])
-    (send,) = sent_in(replica.received(send.destination.id, send.correlation, refused, 2001))
-    assert send.destination.host == "h3"
+    asked = []
+    for now_ms in (2001, 2002, 2003):
+        (send,) = sent_in(replica.received(send.destination.id, send.correlation, refused, now_ms))
+        asked.append(send.destination.host)
+    assert asked == ["h1", "h2", "h3"]
     (send,) = sent_in(replica.failed(send.destination.id, send.correlation, 4001))
     assert send.destination.host == "h9", "they take turns"
+
+
+def test_observer_asks_the_voters_in_its_log_if_the_bootstrap_server_is_gone() -> None:
+    asked = _servers_asked(replica_of_three(7, can_be_voter=False), rounds=7)
+    assert asked == ["h9", "h1", "h2", "h3", "h9", "h1", "h2", "h3"]
+
+
+def test_removed_controller_without_bootstrap_servers_asks_the_voters() -> None:
+    replica = replica_of_three(1, voters=dynamic_voters(2, 3))
+    replica.settings = replica.settings._replace(bootstrap_servers=())
+    replica.high_watermark = 5
+    assert not replica.may_stand
+    replica.connections.reset()
+    (send,) = sent_in(replica.tick(2000))
+    assert send.destination.host in ("h2", "h3")
+
+
+def test_replica_does_not_ask_itself_for_the_leader() -> None:
+    wiped = Replica(
+        ReplicaKey(1, key(8).directory_id),
+        replica_of_three().settings,
+        VoterHistory(dynamic_voters(1, 2, 3)),
+        MemoryLog(),
+        lambda limit: 0,
+    )
+    wiped.start(0)
+    assert _servers_asked(wiped, rounds=4) == ["h9", "h2", "h3", "h9", "h2"]
+
+
+def test_leader_outside_the_known_voter_set_still_has_its_turn() -> None:
+    """It was added after this observer fell behind."""
+    replica = replica_of_three(7, election=ElectionState(2, 3), can_be_voter=False)
+    assert isinstance(replica.role, Follower)
+    replica.set_role(replica.role._replace(endpoints={"C": ("h4", 4)}))
+    (send,) = sent_in(replica.failed(3, replica.connections._in_flight[3].correlation, 2000))
+    assert [send.destination.host, *_servers_asked(replica, rounds=4)[1:]] == ["h9", "h1", "h2", "h3", "h4"]
 
 
 def test_observer_of_a_leader_that_was_silent_follows_it_again_when_it_answers() -> None:
     replica = replica_of_three(7, election=ElectionState(2, 3), can_be_voter=False)
     (send,) = sent_in(replica.failed(3, replica.connections._in_flight[3].correlation, 2000))
-    (send,) = sent_in(replica.failed(send.destination.id, send.correlation, 3000))
+    for now_ms in (2200, 2600, 3000):
+        (send,) = sent_in(replica.failed(send.destination.id, send.correlation, now_ms))
     assert send.destination.host == "h3"
     answer = FetchResponse(responses=[FetchableTopicResponse(partitions=[PartitionData(current_leader=LEADER_3)])])
     (send,) = sent_in(replica.received(send.destination.id, send.correlation, answer, 3001))
@@ -70,12 +113,23 @@ def test_observer_of_a_leader_that_was_silent_follows_it_again_when_it_answers()
 def test_leader_that_is_a_bootstrap_server_is_not_asked_twice_in_a_round() -> None:
     replica = replica_of_three(7, election=ElectionState(2, 3), can_be_voter=False)
     replica.settings = replica.settings._replace(bootstrap_servers=(("h9", 9), ("h3", 3)))
-    (send,) = sent_in(replica.failed(3, replica.connections._in_flight[3].correlation, 2000))
-    asked = [send.destination.host]
-    for now_ms in (3000, 4000, 5000):
-        (send,) = sent_in(replica.failed(send.destination.id, send.correlation, now_ms))
+    replica.failed(3, replica.connections._in_flight[3].correlation, 2000)
+    assert _servers_asked(replica, rounds=7) == ["h9", "h3", "h1", "h2", "h9", "h3", "h1", "h2"]
+
+
+def dynamic_voters(*ids: int) -> VoterSet:
+    return VoterSet(Voter(key(each), {"C": (f"h{each}", each)}) for each in ids)
+
+
+def _servers_asked(replica: Replica, rounds: int) -> list[str]:
+    """Who is asked for the leader: the server of the request that is under way, and the next `rounds` if all fail."""
+    ((server, sent),) = replica.connections._in_flight.items()
+    asked = [sent.destination.host]
+    for number in range(rounds):
+        (send,) = sent_in(replica.failed(server, sent.correlation, 3000 + 1000 * number))
+        server, sent = send.destination.id, replica.connections._in_flight[send.destination.id]
         asked.append(send.destination.host)
-    assert asked == ["h9", "h3", "h9", "h3"]
+    return asked
 
 
 def test_leader_tells_only_voters_that_have_not_fetched() -> None:

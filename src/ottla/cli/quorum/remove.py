@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ottla.cli.common.options import cluster_options, yes_option
-from ottla.cli.common.output import confirm, say
+from ottla.cli.common.output import confirm, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.quorum.replicas import complete_voters, directory_of
@@ -44,6 +44,10 @@ def remove(settings: ClientSettings, node: int | None, flagged: int | None, dire
         return directory_of(voters, node_id, "voter", directory_id, "`ottla quorum describe` shows them")
 
     directory = with_cluster(settings, find)
+    warn(
+        f"once controller {node_id} is stopped, Apache Kafka nodes whose controller.quorum.bootstrap.servers names only this "
+        "controller find no other: give them several first. Ottla's nodes also ask the voters that their metadata names"
+    )
     confirm(f"Remove controller {node_id} with directory id {uuid_text(directory)} from the voters?", yes)
     with_cluster(settings, lambda cluster: remove_raft_voter(cluster, node_id, directory))
     say(f"Removed controller {node_id} with directory id {uuid_text(directory)}.")
