@@ -59,8 +59,8 @@ def test_first_killed_started_alone_does_not_lead_and_ottla_says_why(ottla: RunO
     assert said.rc == 1
     assert said.err == (
         "ottla: orders-0 is offline: only broker 3 holds every acknowledged record, and it is down; broker 1 is up, but was "
-        "out of sync. To do: start broker 3: it leads, and nothing is lost. If that is impossible: `ottla elect-leaders "
-        "orders:0 --unclean` lets broker 1 lead, and loses what was acknowledged while it was out of sync\n"
+        "out of sync or killed. To do: start broker 3: it leads, and nothing is lost. If that is impossible: `ottla "
+        "elect-leaders orders:0 --unclean` lets broker 1 lead, and loses what was acknowledged while it was out of sync\n"
     )
     assert ottla("topics", "describe", "--unavailable-partitions").lines, "filters find it"
     preferred = ottla("elect-leaders", "orders:0")

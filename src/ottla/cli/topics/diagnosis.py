@@ -66,13 +66,20 @@ def safe_leaders(partition: PartitionDescription) -> list[int]:
     return [replica for replica in partition.replicas if replica in safe]
 
 
+def unclean_leader(partition: PartitionDescription, live_brokers: frozenset[int]) -> int | None:
+    """The broker that an unclean election makes the leader: the first replica whose broker and log directory are up."""
+    return next((each for each in partition.replicas if each in live_brokers and each not in partition.offline), None)
+
+
 def loss(name: TopicPartition, partition: PartitionDescription, live_brokers: frozenset[int]) -> str:
     """What an unclean election of this partition would lose; empty if there is no replica to elect."""
-    candidates = [replica for replica in partition.replicas if replica in live_brokers]
-    if not candidates:
+    leader = unclean_leader(partition, live_brokers)
+    if leader is None:
         return ""
-    who = f"broker {_ids(candidates, 'or')}"
-    return f"an unclean election makes {who} lead {name}, and loses what was acknowledged while it was out of sync, for good"
+    return (
+        f"an unclean election makes broker {leader} lead {name}, and loses what was acknowledged while it was out of sync, "
+        "for good"
+    )
 
 
 def _offline(name: TopicPartition, partition: PartitionDescription, around: Surroundings) -> tuple[str, str]:
@@ -83,34 +90,57 @@ def _offline(name: TopicPartition, partition: PartitionDescription, around: Surr
     ready = [replica for replica in safe if replica in live and replica not in partition.offline]
     if ready:
         return f"broker {_ids(ready, 'or')} can lead, but is not elected yet", "wait some seconds and look again"
-    up = [replica for replica in partition.replicas if replica in live]
+    unclean = _or_unclean(name, around, unclean_leader(partition, live))
     broken = [replica for replica in safe if replica in live]
     if broken:
-        why = f"the log directory of broker {_ids(broken, 'and')}, which holds every acknowledged record, has failed"
-        return why, f"mend it and start the broker again (`ottla brokers describe {broken[0]}`){_or_unclean(name, around, up)}"
+        why = f"the log directory of {_brokers(broken, 'and')}, which holds every acknowledged record, has failed"
+        return why, f"mend it and start the broker again (`ottla brokers describe {broken[0]}`){unclean}"
     if safe:
-        others = f"; broker {_ids(up, 'and')} is up, but was out of sync" if up else ""
-        holds = "holds" if len(safe) == 1 else "hold"
-        why = f"only broker {_ids(safe, 'and')} {holds} every acknowledged record, and {_are_down(safe)}{others}"
-        return why, f"start broker {_ids(safe, 'or')}: it leads, and nothing is lost{_or_unclean(name, around, up)}"
+        return _awaited(partition, safe, live, unclean)
     last = partition.last_known_eligible_leader_replicas or ()
     why = "no replica is known to hold every acknowledged record: those in sync have stopped without a clean shutdown"
     if last:
-        return f"{why}; broker {_ids(last, 'and')} led last", f"start broker {_ids(last, 'or')}{_or_unclean(name, around, up)}"
-    return why, f"start brokers {_ids(partition.replicas, 'and')}{_or_unclean(name, around, up)}"
+        return f"{why}; {_brokers(last, 'and')} led last", f"start {_brokers(last, 'or')}{unclean}"
+    return why, f"start {_brokers(partition.replicas, 'and')}{unclean}"
 
 
-def _or_unclean(name: TopicPartition, around: Surroundings, up: Sequence[int]) -> str:
-    """The way out if the brokers that are missing do not come back."""
-    if not up:
+def _awaited(partition: PartitionDescription, safe: Sequence[int], live: frozenset[int], unclean: str) -> tuple[str, str]:
+    """All replicas that are safe are down. A killed one is no longer safe once it is back: the controller takes it out of the
+    ELR, since its machine may have lost power. When the last one is back like that, the last known leader leads.
+    """
+    led_last = partition.last_known_eligible_leader_replicas or ()
+    killed = [each for each in led_last if each in live]
+    others = [each for each in partition.replicas if each in live and each not in killed]
+    why = (
+        f"only {_brokers(safe, 'and')} {'holds' if len(safe) == 1 else 'hold'} every acknowledged record, and {_are_down(safe)}"
+    )
+    if killed:
+        why += f"; broker {_ids(killed, 'and')} led last and is up, but was killed: it waits for {_brokers(safe, 'and')}"
+    if others:
+        why += (
+            f"; {_brokers(others, 'and')} {_are(others)} up, but {'was' if len(others) == 1 else 'were'} out of sync or killed"
+        )
+    needed = [*(each for each in led_last if each not in live), *(each for each in safe if each not in led_last)]
+    if len(needed) > 1:
+        remedy = f"start {_brokers(needed, 'and')}: one that was killed leads only once the last of them is back"
+    elif killed:
+        remedy = f"start broker {needed[0]}: then it or broker {_ids(killed, 'or')} leads, and nothing is lost"
+    else:
+        remedy = f"start broker {needed[0]}: it leads, and nothing is lost"
+    return why, remedy + unclean
+
+
+def _or_unclean(name: TopicPartition, around: Surroundings, leader: int | None) -> str:
+    """The way out if the brokers that are missing do not come back. `leader`: who would lead then."""
+    if leader is None:
         return ""
     if around.allows_unclean:
         return (
-            f". unclean.leader.election.enable is on: the controller will let broker {_ids(up, 'or')} lead, and what was "
+            f". unclean.leader.election.enable is on: the controller will let broker {leader} lead, and what was "
             "acknowledged while it was out of sync is lost"
         )
     return (
-        f". If that is impossible: `ottla elect-leaders {name.topic}:{name.partition} --unclean` lets broker {_ids(up, 'or')} "
+        f". If that is impossible: `ottla elect-leaders {name.topic}:{name.partition} --unclean` lets broker {leader} "
         "lead, and loses what was acknowledged while it was out of sync"
     )
 
@@ -121,11 +151,13 @@ def _missing(missing: Sequence[int], around: Surroundings) -> tuple[str, str]:
     behind = [replica for replica in missing if replica in around.live_brokers]
     why, remedies = [], []
     if down:
-        why.append(f"broker {_ids(down, 'and')} {'is' if len(down) == 1 else 'are'} down")
-        remedies.append(f"start broker {_ids(down, 'and')}")
+        why.append(f"{_brokers(down, 'and')} {_are(down)} down")
+        remedies.append(f"start {_brokers(down, 'and')}")
     if behind:
-        why.append(f"broker {_ids(behind, 'and')} {'is' if len(behind) == 1 else 'are'} up, but behind")
-        remedies.append(f"wait until broker {_ids(behind, 'and')} has caught up; if it does not, its log says why")
+        why.append(f"{_brokers(behind, 'and')} {_are(behind)} up, but behind")
+        catches_up = "has caught up; if it does not, its log says why"
+        catch_up = "have caught up; if one does not, its log says why"
+        remedies.append(f"wait until {_brokers(behind, 'and')} {catches_up if len(behind) == 1 else catch_up}")
     return "; ".join(why), "; ".join(remedies)
 
 
@@ -134,17 +166,27 @@ def _moving(reassignment: PartitionReassignment, live_brokers: frozenset[int]) -
     down = [broker for broker in reassignment.adding if broker not in live_brokers]
     parts = []
     if reassignment.adding:
-        parts.append(f"broker {_ids(reassignment.adding, 'and')} is being added")
+        parts.append(f"{_brokers(reassignment.adding, 'and')} {_are(reassignment.adding)} being added")
     if reassignment.removing:
-        parts.append(f"broker {_ids(reassignment.removing, 'and')} will be removed")
+        parts.append(f"{_brokers(reassignment.removing, 'and')} will be removed")
     if down:
-        parts.append(f"broker {_ids(down, 'and')} {'is' if len(down) == 1 else 'are'} down")
-        return "; ".join(parts), f"start broker {_ids(down, 'and')}, or stop the move with `ottla reassign cancel`"
+        parts.append(f"{_brokers(down, 'and')} {_are(down)} down")
+        stop = "stop the move with `ottla reassign cancel PLAN`, or all moves with `ottla reassign cancel --all`"
+        return "; ".join(parts), f"start {_brokers(down, 'and')}, or {stop}"
     return "; ".join(parts), "wait; `ottla reassign list` shows what moves"
 
 
 def _are_down(brokers: Sequence[int]) -> str:
     return "it is down" if len(brokers) == 1 else "they are down"
+
+
+def _are(brokers: Sequence[int]) -> str:
+    return "is" if len(brokers) == 1 else "are"
+
+
+def _brokers(ids: Sequence[int], word: str) -> str:
+    """`broker 1`, `brokers 1 and 2`, `broker 1 or 2`."""
+    return f"broker{'s' if len(ids) > 1 and word == 'and' else ''} {_ids(ids, word)}"
 
 
 def _ids(ids: Sequence[int], word: str) -> str:

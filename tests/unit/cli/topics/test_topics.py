@@ -96,9 +96,10 @@ def test_pages_of_a_topic_are_joined(ottla: RunOttla, described: FakeNode) -> No
         "adding": [],
         "removing": [],
         "state": "offline",
-        "why": "only broker 2 holds every acknowledged record, and it is down; broker 1 is up, but was out of sync",
-        "remedy": "start broker 2: it leads, and nothing is lost. If that is impossible: `ottla elect-leaders orders:1 "
-        "--unclean` lets broker 1 lead, and loses what was acknowledged while it was out of sync",
+        "why": "only broker 2 holds every acknowledged record, and it is down; broker 1 led last and is up, but was killed: it "
+        "waits for broker 2",
+        "remedy": "start broker 2: then it or broker 1 leads, and nothing is lost. If that is impossible: `ottla elect-leaders "
+        "orders:1 --unclean` lets broker 1 lead, and loses what was acknowledged while it was out of sync",
     }
 
 
@@ -126,7 +127,7 @@ def test_check_says_what_is_wrong(ottla: RunOttla, described: FakeNode) -> None:
     said = ottla("topics", "describe", "orders", "--check")
     assert said.lines == [HEAD, FIRST, SECOND]
     assert said.err.startswith("ottla: orders-1 is offline: only broker 2 holds every acknowledged record, and it is down; ")
-    assert ". To do: start broker 2: it leads, and nothing is lost. " in said.err
+    assert ". To do: start broker 2: then it or broker 1 leads, and nothing is lost. " in said.err
     assert ottla("topics", "describe", "orders").err == ""
     shown = ottla("topics", "describe", "orders", columns=100).out
     assert "What is wrong" in shown
