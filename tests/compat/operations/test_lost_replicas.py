@@ -103,3 +103,24 @@ def test_topic_that_allows_unclean_elections_is_led_and_the_loss_is_named(
     lines = [line for line in cluster.node(1).log_lines if "orders-0" in line and "lost" in line]
     assert lines, "the new leader's log names the loss"
     assert "ends at offset 1" in lines[-1]
+
+
+@pytest.mark.slow
+def test_two_killed_eligible_replicas_lead_only_when_both_are_back(ottla: RunOttla, cluster: Cluster, admin: Admin) -> None:
+    make_replicated(admin, TOPIC, {0: [1, 2]})
+    admin.alter_configs({("topic", TOPIC): {"min.insync.replicas": "2"}}).raise_first()
+    cluster.produce(TOPIC, "both have it")
+    for node in (1, 2):
+        cluster.node(node).kill()
+        cluster.wait_until_fenced(node)
+    await_leader(admin, TOPIC, 0, None)
+    said = ottla("topics", "describe", TOPIC, "--check").err
+    assert "To do: start brokers 2 and 1: one that was killed leads only once the last of them is back\n" in said
+    cluster.node(2).start()
+    await_true(lambda: shown(ottla)["elr"] == [1], "broker 2 to leave the ELR")
+    await_leader(admin, TOPIC, 0, None)
+    said = ottla("topics", "describe", TOPIC, "--check").err
+    assert "broker 2 led last and is up, but was killed: it waits for broker 1. To do: start broker 1: then it or " in said
+    cluster.node(1).start()
+    await_leader(admin, TOPIC, 0, 2)
+    assert [each.value for each in cluster.records(TOPIC)] == [b"both have it"]
