@@ -65,10 +65,13 @@ def test_first_killed_started_alone_does_not_lead_and_ottla_says_why(ottla: RunO
     assert ottla("topics", "describe", "--unavailable-partitions").lines, "filters find it"
     preferred = ottla("elect-leaders", "orders:0")
     assert preferred.rc == 1, "broker 1 is preferred, but out of sync"
+    assert "nothing was changed: add --yes" in ottla("elect-leaders", "orders:0", "--unclean").err
     unclean = ottla("elect-leaders", "orders:0", "--unclean", "--yes")
     assert unclean.rc == 0, unclean.out + unclean.err
     before, after = unclean.err.splitlines()
-    assert before.endswith("If broker 3 can be started, do that instead: then nothing is lost")
+    assert before.endswith(
+        "for good. The log of broker 1 ends at offset 1. If broker 3 can be started, do that instead: then nothing is lost"
+    )
     assert "broker 1 leads with its own log, which ends at offset 1: what was acknowledged from there on is lost" in after
     await_leader(admin, TOPIC, 0, 1)
     assert [each.value for each in cluster.records(TOPIC)] == [b"all have it"]

@@ -61,9 +61,14 @@ def fit(line: str, width: int) -> str:
     return line if len(line) <= width else f"{line[: max(0, width - 1)]}…"
 
 
-def confirm(question: str, yes: bool) -> None:
-    """Ask on a terminal unless `yes`; raises if the answer is no. Without a terminal the answer is yes."""
-    if not yes and can_ask() and not click.confirm(escape(question), err=True):
+def confirm(question: str, yes: bool, needs_yes: bool = False) -> None:
+    """Ask on a terminal unless `yes`; raises if the answer is no. Without a terminal the answer is yes, unless it `needs_yes`."""
+    if yes:
+        return
+    if not can_ask():
+        if needs_yes:
+            raise OttlaError("nothing was changed: add --yes to say that you mean it")
+    elif not click.confirm(escape(question), err=True):
         raise OttlaError("nothing was changed")
 
 

@@ -1,6 +1,7 @@
 """The `elect-leaders` verb: preferred and unclean elections of partition leaders. Takes the flags of kafka-leader-election.
 
-An unclean election can lose acknowledged records: the command says which, and asks first.
+An unclean election can lose acknowledged records: the command says which, and asks first. Without a terminal, --unclean needs
+--yes; Kafka's spelling, --election-type UNCLEAN, does not, since scripts use it.
 """
 
 from __future__ import annotations
@@ -63,15 +64,15 @@ def elect_leaders(
     """Elect leaders of partitions: the preferred ones, or with --unclean any replica.
 
     The preferred leader is the first of a partition's replicas. It is elected if it is in sync. An unclean election is only for
-    partitions without a leader: what was acknowledged while the new leader was out of sync is lost for good. The exit code is 1
-    if an election failed.
+    partitions without a leader: what was acknowledged while the new leader was out of sync is lost for good. Without a terminal
+    it needs --yes. The exit code is 1 if an election failed.
     """
     if unclean and election_type == PREFERRED:
         raise click.UsageError("--unclean and --election-type preferred exclude each other: choose one")
     named = named_partitions(places, topic, numbers, is_all, path_to_json_file)
     kind = UNCLEAN if unclean or election_type == UNCLEAN else PREFERRED
     if kind == UNCLEAN:
-        ask_first(settings, named, yes)
+        ask_first(settings, named, yes, needs_yes=unclean)  # kafka-leader-election, in scripts too, never asks
     outcomes = with_cluster(settings, lambda cluster: elect(cluster, kind, named))
     print_outcomes(kind, outcomes, as_json, plain)
     return 1 if any(each.result == FAILED for each in outcomes) else 0

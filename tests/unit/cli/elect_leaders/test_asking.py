@@ -7,6 +7,7 @@ from tests.support.nodes.fake_node import FakeNode
 from tests.unit.cli.conftest import RunOttla
 
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest
+from ottla.wire.messages.list_offsets import ListOffsetsRequest
 
 
 def test_unclean_election_is_held_only_after_yes(ottla: RunOttla, electing: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,3 +24,23 @@ def test_unclean_election_is_held_only_after_yes(ottla: RunOttla, electing: Fake
     assert "nothing was changed" in said.err
     assert asked_questions == ["Elect leaders out of sync for orders-0, and lose these records?"]
     assert not electing.asked_for(ElectLeadersRequest)
+
+
+def test_unclean_election_without_a_terminal_needs_yes(ottla: RunOttla, electing: FakeNode) -> None:
+    said = ottla("elect-leaders", "orders:0", "--unclean")
+    assert (said.rc, said.err.splitlines()[-1]) == (1, "ottla: nothing was changed: add --yes to say that you mean it")
+    assert not electing.asked_for(ElectLeadersRequest)
+
+
+@pytest.mark.parametrize("verb", ["elect-leaders", "leader-election"])
+def test_kafkas_spelling_does_not_need_yes(ottla: RunOttla, electing: FakeNode, verb: str) -> None:
+    assert ottla(verb, "--election-type", "UNCLEAN", "--topic", "orders", "--partition", "0").rc == 0
+    assert electing.asked_for(ElectLeadersRequest)
+
+
+def test_new_leader_and_its_log_end_are_named(ottla: RunOttla, electing: FakeNode) -> None:
+    warning = ottla("elect-leaders", "orders:0", "--unclean").err.splitlines()[0]
+    assert warning.startswith("ottla: an unclean election makes broker 1 lead orders-0, and loses what was acknowledged while")
+    assert ". The log of broker 1 ends at offset 57. " in warning
+    (asked,) = electing.asked_for(ListOffsetsRequest)
+    assert asked.replica_id == -2, "brokers that do not lead answer only this one"

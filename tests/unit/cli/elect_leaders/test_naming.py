@@ -27,7 +27,7 @@ def asked(node: FakeNode) -> tuple[int, list[tuple[str, list[int]]] | None]:
         (("--topic", "orders", "--partition", 1, "--partition", 0), (PREFERRED, [("orders", [1, 0])])),
         (("--all",), (PREFERRED, None)),
         (("--all-topic-partitions", "--election-type", "UNCLEAN"), (UNCLEAN, None)),
-        (("orders:0", "--unclean"), (UNCLEAN, [("orders", [0])])),
+        (("orders:0", "--unclean", "--yes"), (UNCLEAN, [("orders", [0])])),
         (("--path-to-json-file", "-"), (PREFERRED, [("orders", [1])])),
     ],
     ids=str,
