@@ -55,7 +55,7 @@ def test_topic_moves_to_a_new_broker_with_few_moves(
     file.write_text(generated.out)
     executed = ottla("reassign", "execute", file, "--throttle", 10_000_000, "--wait")
     assert executed.rc == 0, executed.err
-    assert executed.lines[-1].startswith("Done: ")
+    assert executed.err.splitlines()[-1].startswith("Done: ")
     planned = {each["partition"]: tuple(each["replicas"]) for each in json.loads(generated.out)["partitions"]}
     assert planned.items() <= replicas(admin, topic).items()
     assert sorted(broker for held in replicas(admin, topic).values() for broker in held) == sorted([1, 2, 3, 4] * 3)

@@ -62,7 +62,7 @@ def fit(line: str, width: int) -> str:
 
 
 def confirm(question: str, yes: bool, needs_yes: bool = False) -> None:
-    """Ask on a terminal unless `yes`; raises if the answer is no. Without a terminal the answer is yes, unless it `needs_yes`."""
+    """Ask on a terminal unless `yes`; raises if the answer is no. Without a terminal it is yes, unless it `needs_yes`."""
     if yes:
         return
     if not can_ask():

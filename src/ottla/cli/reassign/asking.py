@@ -55,6 +55,8 @@ class Status(NamedTuple):
     directories: dict[Replica, DirectoryProgress]
     is_cluster_moving: bool
     """Whether any partition of the cluster is being reassigned, of this plan or another."""
+    down: frozenset[int] = frozenset()
+    """The brokers that partitions of the plan move to, and that are down: these moves wait for them."""
 
     @property
     def is_done(self) -> bool:
@@ -125,7 +127,9 @@ async def status_of(cluster: Cluster, plan: Plan) -> Status:
         partition: _progress(known.get(partition, ()), tuple(wanted), ongoing.get(partition))
         for partition, wanted in sorted(plan.assignment.items())
     }
-    return Status(partitions, await directory_progress(cluster, plan.log_dirs), bool(ongoing))
+    targets = {broker for each in partitions.values() for broker in each.adding}
+    down = targets.difference(await live_nodes(cluster)) if targets else ()
+    return Status(partitions, await directory_progress(cluster, plan.log_dirs), bool(ongoing), frozenset(down))
 
 
 def _progress(replicas: tuple[int, ...], wanted: tuple[int, ...], ongoing: PartitionReassignment | None) -> PartitionProgress:

@@ -49,8 +49,9 @@ async def prepare(cluster: Cluster, plan: Plan, is_additional: bool) -> Started:
         )
     unknown = sorted({broker for replicas in plan.assignment.values() for broker in replicas} - set(live))
     if unknown:
-        what = "broker" if len(unknown) == 1 else "brokers"
-        raise PlanRefused(f"the plan names {what} {listed(list(map(str, unknown)))}, which are not up: `ottla brokers list`")
+        what, are = ("broker", "is") if len(unknown) == 1 else ("brokers", "are")
+        names = listed(list(map(str, unknown)))
+        raise PlanRefused(f"the plan names {what} {names}, which {are} not up: `ottla brokers list`")
     current = await current_of(cluster, plan.assignment)
     return Started(current, await places_of(cluster, current, live), {}, [])
 

@@ -8,6 +8,7 @@ from typing import Any
 from ottla.cli.common.output import is_for_people, print_json, print_table, say
 from ottla.cli.reassign.asking import DONE, ELSEWHERE, MISSING, MOVING, DirectoryProgress, PartitionProgress, Status
 from ottla.client.admin.log_dirs import Replica
+from ottla.errors.texts import listed
 from ottla.ids import TopicPartition
 
 
@@ -33,6 +34,16 @@ def partition_line(partition: TopicPartition, progress: PartitionProgress) -> st
         return f"Reassignment of partition {partition} is still in progress."
     now, wanted = joined(progress.replicas), joined(progress.wanted)
     return f"There is no active reassignment of partition {partition}, but replica set is {now} rather than {wanted}."
+
+
+def waiting_lines(status: Status, path: str) -> dict[int, str]:
+    """Which moves cannot end, and what to do, by the broker that is down. `path` is the plan's file."""
+    return {
+        broker: f"broker {broker} is down: the move of "
+        f"{listed([str(partition) for partition, each in status.partitions.items() if broker in each.adding])} waits for it; "
+        f"start it, or stop the moves of the plan with `ottla reassign cancel {path}`"
+        for broker in sorted(status.down)
+    }
 
 
 def directory_line(replica: Replica, move: DirectoryProgress) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
-from ottla.cli.common.output import say
+from ottla.cli.common.output import say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.reassign.asking import Status, live_nodes, status_of
 from ottla.cli.reassign.options import plan_argument, plan_path, preserve_option
 from ottla.cli.reassign.plan import Plan, read_plan
-from ottla.cli.reassign.showing import joined, show_status
+from ottla.cli.reassign.showing import joined, show_status, waiting_lines
 from ottla.cli.reassign.throttles import clear_throttles
 from ottla.client.cluster import Cluster
 
@@ -37,9 +37,12 @@ def verify(
     When no partition of the cluster moves any more, the throttles that `execute` has set are removed, of all brokers and of the
     plan's topics. The exit code is 0 if every partition is where the plan wants it, else 1.
     """
-    plan = read_plan(plan_path(file, kafkas_file, "verify"))
+    path = plan_path(file, kafkas_file, "verify")
+    plan = read_plan(path)
     status = with_cluster(settings, lambda cluster: status_of(cluster, plan))
     show_status(status, as_json, plain)
+    for line in waiting_lines(status, path).values():
+        warn(line)
     if not status.is_moving and not preserve_throttles:
         cleared = with_cluster(settings, lambda cluster: remove_throttles(cluster, plan))
         if not as_json:
@@ -49,13 +52,13 @@ def verify(
 
 
 async def remove_throttles(cluster: Cluster, plan: Plan) -> list[str]:
-    """Remove the throttles of all brokers and of a plan's topics. Returns Kafka's lines about it."""
+    """Remove the throttles of all live brokers and of a plan's topics. Returns Kafka's lines about it."""
     live = frozenset(await live_nodes(cluster))
     brokers = {broker for replicas in plan.assignment.values() for broker in replicas} | live
     topics = sorted({each.topic for each in plan.assignment})
     await clear_throttles(cluster, brokers, topics, live)
     return [
-        f"Clearing broker-level throttles on broker{'' if len(brokers) == 1 else 's'} {joined(sorted(brokers))}",
+        f"Clearing broker-level throttles on broker{'' if len(live) == 1 else 's'} {joined(sorted(live))}",
         f"Clearing topic-level throttles on topic{'' if len(topics) == 1 else 's'} {','.join(topics)}",
     ]
 

@@ -18,7 +18,7 @@ from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.waiting import shown_duration
 from ottla.cli.reassign.asking import MOVING, Status
 from ottla.cli.reassign.plan import Plan
-from ottla.cli.reassign.showing import partition_line
+from ottla.cli.reassign.showing import partition_line, waiting_lines
 from ottla.cli.reassign.verify import finish
 from ottla.client.admin.log_dirs import describe_log_dirs
 from ottla.client.cluster import Cluster, is_worth_retrying
@@ -67,7 +67,7 @@ def progress_line(progress: Progress, seconds: float) -> str:
 def await_done(settings: ClientSettings, plan: Plan, path: str) -> bool:
     """Wait until nothing of a plan moves any more, and remove the throttles. Whether all is as the plan says."""
     try:
-        status = with_cluster(settings, lambda cluster: _wait(cluster, plan))
+        status = with_cluster(settings, lambda cluster: _wait(cluster, plan, path))
     except KeyboardInterrupt:
         _erase()
         raise KeyboardInterrupt(
@@ -80,18 +80,25 @@ def await_done(settings: ClientSettings, plan: Plan, path: str) -> bool:
     if status.is_moving:
         warn("other partitions are still moving, so the throttles stay: `ottla reassign verify` removes them later")
     if status.is_done:
-        say(f"Done: {counted(len(status.partitions), 'partition')} moved.")
+        # Not to standard output: that is the plan that goes back (`execute … --wait > before.json`).
+        say(f"Done: {counted(len(status.partitions), 'partition')} moved.", err=True)
     return status.is_done
 
 
-async def _wait(cluster: Cluster, plan: Plan) -> Status:
+async def _wait(cluster: Cluster, plan: Plan, path: str) -> Status:
     began_s = time.monotonic()
     lines_s = began_s
     ended_s: float | None = None
     bytes_seen: dict[TopicPartition, tuple[int, int]] = {}
+    told: frozenset[int] = frozenset()
     while True:
         try:
             status = await finish(cluster, plan)
+            for broker, line in waiting_lines(status, path).items():
+                if broker not in told:
+                    _erase()
+                    warn(line)
+            told = status.down
             if MOVING in status.states:
                 ended_s = None
             elif status.is_done or (ended_s is not None and time.monotonic() - ended_s > SEE_CHANGES_S):

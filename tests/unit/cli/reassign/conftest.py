@@ -37,6 +37,7 @@ class FakeCluster:
         """Broker → the directory that its replicas are being moved to."""
         self.not_there: set[int] = set()
         """Brokers that do not have their replicas yet."""
+        self.down: set[int] = set()
         self.racks: dict[int, str | None] = dict.fromkeys(BROKERS)
         self.node = FakeNode(
             {
@@ -82,7 +83,11 @@ class FakeCluster:
             else metadata.MetadataResponseTopic(name=name, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             for name in names
         ]
-        brokers = [metadata.MetadataResponseBroker(node_id=each, host=WHERE[0], port=WHERE[1] + each - 1) for each in BROKERS]
+        brokers = [
+            metadata.MetadataResponseBroker(node_id=each, host=WHERE[0], port=WHERE[1] + each - 1)
+            for each in BROKERS
+            if each not in self.down
+        ]
         return metadata.MetadataResponse(brokers=brokers, controller_id=1, topics=found)
 
     def _cluster(self, request: Any, version: int) -> Message:
@@ -91,6 +96,7 @@ class FakeCluster:
                 broker_id=each, host=WHERE[0], port=WHERE[1] + each - 1, rack=self.racks[each]
             )
             for each in BROKERS
+            if each not in self.down
         ]
         return describe_cluster.DescribeClusterResponse(cluster_id="c", controller_id=1, brokers=brokers)
 

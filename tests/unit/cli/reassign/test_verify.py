@@ -39,3 +39,20 @@ def test_plan_that_was_cancelled(ottla: RunOttla, cluster: FakeCluster) -> None:
     shown = json.loads(said.out)
     assert (shown["isDone"], [each["state"] for each in shown["partitions"]]) == (False, ["completed", "elsewhere"])
     assert cluster.settings() == []
+
+
+def test_move_to_a_dead_broker(ottla: RunOttla, cluster: FakeCluster) -> None:
+    cluster.ongoing, cluster.down = {1: ([4, 3, 1, 2], [4], [2])}, {4}
+    said = ottla("reassign", "verify", "-", stdin=PLAN)
+    assert said.rc == 1
+    assert said.err == (
+        "ottla: broker 4 is down: the move of orders-1 waits for it; start it, or stop the moves of the plan with `ottla "
+        "reassign cancel -`\n"
+    )
+
+
+def test_throttle_of_a_dead_broker_is_not_cleared(ottla: RunOttla, cluster: FakeCluster) -> None:
+    cluster.partitions[1], cluster.down = [4, 3, 1], {4}
+    said = ottla("reassign", "verify", "-", stdin=PLAN)
+    assert said.err == "ottla: broker 4 is down, and keeps its throttle: verify the plan again when it is back\n"
+    assert "Clearing broker-level throttles on brokers 1,2,3" in said.lines

@@ -33,8 +33,28 @@ def test_progress_is_shown_until_the_end(ottla: RunOttla, cluster: FakeCluster, 
     cluster.ongoing = {1: ([4, 3, 1, 2], [4], [2])}
     said = ottla("reassign", "execute", "-", "--additional", "--wait", stdin=PLAN)
     assert said.rc == 0, said.err
-    assert (seen, said.err) == (["0/1 100/100"], "ottla: a line\n")
-    assert said.lines[-1] == "Done: 1 partition moved."
+    assert (seen, said.err) == (["0/1 100/100"], "ottla: a line\nDone: 1 partition moved.\n")
+    assert "Done" not in said.out, "standard output is the plan that goes back"
+
+
+def test_dead_target_is_named_once(ottla: RunOttla, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "LOOK_EVERY_S", 0.01)
+    cluster.ongoing = {1: ([4, 3, 1, 2], [4], [2])}
+    looks = 0
+    ask = waiting._progress
+
+    async def look(*arguments: Any) -> Progress:
+        nonlocal looks
+        looks += 1
+        cluster.down = {4}
+        if looks == 4:
+            cluster.ongoing, cluster.partitions[1], cluster.down = {}, [4, 3, 1], set()
+        return await ask(*arguments)
+
+    monkeypatch.setattr(waiting, "_progress", look)
+    said = ottla("reassign", "execute", "-", "--additional", "--wait", stdin=PLAN)
+    assert said.rc == 0, said.err
+    assert said.err.count("broker 4 is down: the move of orders-1 waits for it; start it, or stop the moves of the plan") == 1
 
 
 def test_move_that_another_cancels(ottla: RunOttla, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
