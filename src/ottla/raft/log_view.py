@@ -68,3 +68,14 @@ def truncation_offset(log: LogView, diverging: Diverging) -> int:
     if found_epoch == diverging.epoch:
         return min(end_offset, diverging.end_offset)
     return end_offset
+
+
+def covers(log: LogView, snapshot_id: SnapshotId) -> bool:
+    """Whether the log has all records of a committed snapshot: those before its start are in a snapshot of its own.
+
+    An end at or behind the snapshot's is not enough: the records there may be uncommitted ones of another epoch.
+    """
+    if snapshot_id.offset <= log.start_offset:
+        return True
+    found_epoch, end_offset = log.end_offset_for_epoch(snapshot_id.epoch)
+    return found_epoch == snapshot_id.epoch and snapshot_id.offset <= end_offset

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.raft.memory_log import Entry, MemoryLog
 
-from ottla.raft.log_view import Diverging, check_position, truncation_offset
+from ottla.raft.log_view import Diverging, check_position, covers, truncation_offset
 from ottla.raft.snapshots import SnapshotId
 
 
@@ -46,3 +46,20 @@ def test_followers_before_the_log_start_need_the_snapshot() -> None:
 )
 def test_truncation(diverging: Diverging, offset: int) -> None:
     assert truncation_offset(log_of(1, 1, 3, 3), diverging) == offset
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "is_covered"),
+    [((2, 1), True), ((1, 1), True), ((4, 3), True), ((5, 3), False), ((4, 2), False), ((3, 1), False), ((4, 4), False)],
+)
+def test_log_covers_a_snapshot_if_it_has_the_last_record_of_it(snapshot: tuple[int, int], is_covered: bool) -> None:
+    assert covers(log_of(1, 1, 3, 3), SnapshotId(*snapshot)) is is_covered
+
+
+def test_log_covers_the_snapshots_before_its_start() -> None:
+    log = log_of(1, 1, 3, 3)
+    log.snapshots[SnapshotId(3, 3)] = []
+    log.trim(SnapshotId(3, 3))
+    assert covers(log, SnapshotId(2, 1))
+    assert covers(log, SnapshotId(3, 3))
+    assert not covers(log, SnapshotId(5, 3))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ottla.errors.codes import ErrorCode
 from ottla.ids import METADATA_TOPIC_ID
 from ottla.raft.effects import Answer, AnswerWithRecords, AppendFetched, Effect, Truncate
-from ottla.raft.log_view import Diverging, check_position, truncation_offset
+from ottla.raft.log_view import Diverging, check_position, covers, truncation_offset
 from ottla.raft.requests.common import (
     TOPIC,
     endpoints_in,
@@ -184,10 +184,10 @@ def answered(replica: Replica, sent: InFlight, response: FetchResponse, now_ms: 
         wanted = SnapshotId(told.snapshot_id.end_offset, told.snapshot_id.epoch)
         if min(wanted) < 0:
             return False
-        if wanted.offset <= replica.log.end_offset and wanted.epoch <= replica.log.last_epoch:
-            return False  # this log has all of it, and perhaps records behind it that this replica has acknowledged
-        if replica.log.snapshot_size(wanted) is None:
-            replica.set_role(role._replace(snapshot=SnapshotFetch(wanted)))
+        if covers(replica.log, wanted):
+            return False  # the log may have records behind it that this replica has acknowledged
+        # Also if the snapshot is there: a kill after it was stored may have left a log that diverges from it.
+        replica.set_role(role._replace(snapshot=SnapshotFetch(wanted)))
         return True
     if told.records:
         replica.change_log(AppendFetched(told.records, role.epoch))

@@ -11,7 +11,7 @@ from ottla.errors import BrokenInvariant, CorruptFile, LogDirectoryFailed
 from ottla.ids import Uuid
 from ottla.log.directories.partition_metadata import write_partition_metadata
 from ottla.log.origin import AppendOrigin
-from ottla.raft.log_view import check_position
+from ottla.raft.log_view import check_position, covers
 from ottla.raft.snapshots import SnapshotId, build_snapshot
 from ottla.records.builder import build_batch
 from ottla.records.kernels import Record
@@ -188,6 +188,34 @@ def test_follower_at_the_new_start_goes_on_while_old_snapshots_are_deleted() -> 
             assert check_position(log, 4, 2) is None
             await asyncio.sleep(0)
         assert log.start_offset == 4
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_snapshot_that_ends_where_the_log_does_replaces_its_diverged_end(is_killed: bool) -> None:
+    async def run() -> None:
+        node = QuorumNode()
+        log = await opened(node)
+        append(log, "a", "b", epoch=1)
+        append(log, "never committed", epoch=5)
+        fetched = SnapshotId(3, 3)
+        assert not covers(log, fetched)
+        data = build_snapshot(fetched, 0, 0, None, [], 0)
+        await log.snapshots.store(fetched, 0, data, is_last=True)
+        if is_killed:
+            await log.close()
+            log = await opened(node)
+            assert not covers(log, fetched), "it has to be fetched again"
+            await log.snapshots.store(fetched, 0, data, is_last=True)
+        await log.start_at(fetched)
+        assert (log.start_offset, log.end_offset, log.last_epoch) == (3, 3, 3)
+        assert log.end_offset_for_epoch(5) == (3, 3)
+        append(log, "c", epoch=6)
+        await log.close()
+        log = await opened(node)
+        assert values(log, 3) == ["c"]
+        assert log.end_offset_for_epoch(5) == (3, 3)
 
     asyncio.run(run())
 

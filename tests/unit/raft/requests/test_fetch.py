@@ -26,6 +26,7 @@ from ottla.wire.messages.fetch import (
     ReplicaState,
 )
 from ottla.wire.messages.fetch import SnapshotId as WireSnapshotId
+from ottla.wire.messages.fetch_snapshot import FetchSnapshotRequest
 
 
 def request(
@@ -196,13 +197,28 @@ def test_truncating_below_the_high_watermark_breaks_an_invariant() -> None:
         replica.received(3, correlation, response(diverging_epoch=EpochEndOffset(epoch=1, end_offset=1)), 100)
 
 
-@pytest.mark.parametrize(("wanted", "is_loaded"), [((2, 1), False), ((3, 2), False), ((4, 1), True), ((3, 3), True)])
+@pytest.mark.parametrize(
+    ("wanted", "is_loaded"), [((2, 1), False), ((3, 2), False), ((4, 1), True), ((3, 3), True), ((3, 1), True)]
+)
 def test_snapshot_that_the_log_covers_is_not_loaded(wanted: tuple[int, int], is_loaded: bool) -> None:
     replica, correlation = following((1, 1, 2))
     snapshot_id = WireSnapshotId(end_offset=wanted[0], epoch=wanted[1])
     replica.received(3, correlation, response(snapshot_id=snapshot_id), 100)
     assert isinstance(replica.role, Follower)
     assert (replica.role.snapshot is not None) is is_loaded
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_snapshot_replaces_a_log_that_diverges_exactly_at_its_end(is_stored: bool) -> None:
+    """The record of epoch 2 was never committed: the leader's log has one of epoch 1 there, and starts behind it."""
+    replica, correlation = following((1, 1, 2))
+    wanted = SnapshotId(3, 1)
+    if is_stored:  # and the node was killed before the log was replaced
+        replica.log.snapshots[wanted] = []  # type: ignore[attr-defined]
+    got = response(snapshot_id=WireSnapshotId(end_offset=3, epoch=1))
+    (asked,) = sent_in(replica.received(3, correlation, got, 100))
+    assert isinstance(asked.message, FetchSnapshotRequest)
+    assert (replica.log.end_offset, replica.log.last_epoch) == (3, 2), "the log is replaced when the snapshot is complete"
 
 
 def test_build_names_this_replica() -> None:
