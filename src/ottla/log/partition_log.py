@@ -198,6 +198,11 @@ class PartitionLog(LogTail):
         return self.producers.last_stable_offset(self.high_watermark, self.log_start_offset)
 
     @property
+    def needs_flush(self) -> bool:
+        """Whether flush.messages wants the newest records on disk before they are acknowledged."""
+        return self.log_end_offset - self.recovery_point >= self.flush_messages
+
+    @property
     def latest_epoch(self) -> int | None:
         """The newest leader epoch the log knows."""
         return self.epochs.latest

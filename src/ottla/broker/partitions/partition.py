@@ -126,6 +126,8 @@ class Partition(PartitionTail):
         if self.is_leading and is_new_epoch:
             # Even before the epoch's first record: replicas that ask where an epoch ended must learn of this one.
             self.log.assign_epoch(self.leader_epoch, self.log.log_end_offset)
+            if self.log.needs_flush:  # as a follower it was still flushing: this end counts for the high watermark afterwards
+                self._flush_up_to(self.log.log_end_offset)
             if self.log.high_watermark < self.log.log_end_offset:
                 self.unread_bytes = self.log.size_bytes  # some of it is read when the high watermark moves
         self._follow_replicas(is_new_epoch)

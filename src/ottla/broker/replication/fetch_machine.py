@@ -173,13 +173,19 @@ class FetchMachine:
 
     # -- what to follow
 
-    def follow(self, key: Key, name: TopicPartition, leader_epoch: int, place: Place) -> None:
-        """Fetch a partition from now on, from `place` and in `leader_epoch`."""
+    def follow(self, key: Key, name: TopicPartition, leader_epoch: int, place: Place, is_flushed: bool = True) -> bool:
+        """Fetch a partition from now on, from `place` and in `leader_epoch`; returns whether that is new.
+
+        Unless `is_flushed`, the flush is an action under way: no request names the partition before `done`.
+        """
         known = self._followed.get(key)
         if known is not None and known.leader_epoch >= leader_epoch:
-            return
+            return False
         self._followed[key] = Followed(name, leader_epoch, place)
         self._activate(key)
+        if not is_flushed:
+            self._active.pop(key)
+        return True
 
     def unfollow(self, key: Key) -> None:
         """Fetch a partition no more."""

@@ -6,7 +6,7 @@ metadata is not applied to its partition (`Partitions.truncations`), so that it 
 
 A fetch is this replica's acknowledgement of everything below its offset. Where flush.messages wants records on disk, they are
 flushed before the next request: the leader's session holds the offset before them, and any request of the session would ask
-for them again.
+for them again. A partition whose leader changes during its flush is fetched from the next leader after it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ class ReplicaFetcher:
     def follow(self, partition: Partition) -> None:
         """Replicate a partition from this leader, in its current leader epoch."""
         key = (partition.topic_id, partition.index)
-        self.machine.follow(key, partition.name, partition.leader_epoch, place_of(partition))
+        must_flush = partition.log.needs_flush
+        if self.machine.follow(key, partition.name, partition.leader_epoch, place_of(partition), not must_flush) and must_flush:
+            self._spawn(self._flush_first(key, partition, partition.leader_epoch))
         self._wake.set()
 
     def unfollow(self, key: Key) -> None:
@@ -250,6 +252,18 @@ class ReplicaFetcher:
             self._refused(action, partition.refused_by(failure), limits)
         else:
             self.machine.done(action.key, action.leader_epoch, place_of(partition))
+
+    async def _flush_first(self, key: Key, partition: Partition, leader_epoch: int) -> None:
+        """Flush what was appended under another leader, or as leader; then fetch. If the disk fails, nothing is fetched."""
+        try:
+            await partition.log.flush()
+        except BrokenInvariant as failure:
+            self._partitions.broken(failure)
+        except OttlaError as failure:
+            logger.warning("%s is not replicated: %s", partition.name, partition.refused_by(failure))
+        else:
+            self.machine.done(key, leader_epoch, place_of(partition))
+            self._wake.set()
 
     async def _reshape(self, action: Action, limits: Limits, unexpected: UnexpectedAppendOffset | None = None) -> None:
         """Bring this log back to a place that it shares with the leader's; `unexpected` is why records were not appended."""

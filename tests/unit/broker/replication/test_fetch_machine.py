@@ -49,6 +49,21 @@ def next_request(machine: FetchMachine, now_s: float = 0.0) -> FetchRequest | No
     return machine.request(9, LIMITS, now_s)
 
 
+def test_partition_with_unflushed_records_is_asked_for_after_the_flush() -> None:
+    machine = machine_of(0, 1)
+    next_request(machine)
+    machine.answered(reply(), 0.0, 1.0)
+    unflushed = Place(6, 3, 0)
+    assert machine.follow((TOPIC, 0), name(0), 4, unflushed, is_flushed=False)
+    assert not machine.follow((TOPIC, 0), name(0), 4, unflushed, is_flushed=False)
+    request = next_request(machine)
+    assert (asked(request), forgotten(request)) == ({}, [0]), "the session has the place of the epoch before"
+    machine.done((TOPIC, 0), 3, unflushed)
+    assert asked(next_request(machine)) == {}
+    machine.done((TOPIC, 0), 4, unflushed)
+    assert asked(next_request(machine))[0].fetch_offset == 6
+
+
 def test_first_request_is_full_and_says_who_asks() -> None:
     request = next_request(machine_of(0, 1))
     assert request is not None

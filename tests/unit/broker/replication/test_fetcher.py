@@ -14,8 +14,11 @@ from tests.support.nodes.replicas import TOPIC, LoopbackLink, Replicas, log_of, 
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.request import Pending, future_of
 from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition
+from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation
 from ottla.records.batch import iterate_batches
+from ottla.sim.faults import Fault
 from ottla.wire.messages.fetch import FetchResponse
 
 
@@ -277,5 +280,72 @@ def test_replica_that_no_setting_lists_is_not_throttled() -> None:
                 assert await world.produce(VALUE, timeout_ms=30_000) == ErrorCode.NONE
             late.is_cut_off = False
             await world.settle()
+
+    virtual(scenario())
+
+
+async def flushing_replica(world: Replicas, patch: pytest.MonkeyPatch) -> tuple[PartitionLog, "asyncio.Future[int]"]:
+    """The log of node 3, which has appended a record and takes 5 s to flush it; and the record's acknowledgement."""
+    assert await world.produce(b"a") == ErrorCode.NONE
+    await world.settle()
+    slow, flush = world.nodes[3].partition.log, PartitionLog.flush
+
+    async def flush_slowly(log: PartitionLog, up_to_offset: int | None = None) -> int:
+        if log is slow:
+            await asyncio.sleep(5)
+        return await flush(log, up_to_offset)
+
+    patch.setattr(PartitionLog, "flush", flush_slowly)
+    sent = asyncio.ensure_future(world.produce(b"b", timeout_ms=20_000))
+    await asyncio.sleep(0.5)
+    assert (slow.log_end_offset, slow.recovery_point, sent.done()) == (2, 1, False)
+    return slow, sent
+
+
+def test_next_leader_is_asked_after_the_flush_of_what_the_last_one_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fetch acknowledges everything below its offset."""
+
+    async def scenario() -> None:
+        async with Replicas.open(Random(1), configs={"flush.messages": 1, "min.insync.replicas": 3}) as world:
+            world.configure_brokers(replica_lag_time_max_ms=30_000)
+            slow, _ = await flushing_replica(world, monkeypatch)
+            world.change(leader=2)
+            await asyncio.sleep(1)
+            leader = world.nodes[2].partition
+            assert leader.is_leading
+            assert (leader.follower_ends.get(1), leader.follower_ends.get(3), leader.log.high_watermark) == (2, None, 1)
+            await asyncio.sleep(10)
+            assert (leader.follower_ends.get(3), leader.log.high_watermark, slow.recovery_point) == (2, 2, 2)
+
+    virtual(scenario())
+
+
+def test_flushing_replica_that_is_elected_counts_its_end_after_the_flush(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with Replicas.open(Random(1), configs={"flush.messages": 1, "min.insync.replicas": 3}) as world:
+            world.configure_brokers(replica_lag_time_max_ms=30_000)
+            slow, _ = await flushing_replica(world, monkeypatch)
+            world.change(leader=3)
+            await asyncio.sleep(1)
+            leader = world.nodes[3].partition
+            assert leader.is_leading
+            assert (leader.follower_ends, slow.high_watermark) == ({1: 2, 2: 2}, 1)
+            await asyncio.sleep(10)
+            assert (slow.high_watermark, slow.recovery_point) == (2, 2)
+
+    virtual(scenario())
+
+
+def test_replica_whose_flush_fails_does_not_ask_the_next_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with Replicas.open(Random(1), configs={"flush.messages": 1, "min.insync.replicas": 3}) as world:
+            slow, _ = await flushing_replica(world, monkeypatch)
+            world.change(leader=2)
+            await asyncio.sleep(1)
+            world.nodes[3].held.disk.faults.append(Fault("sync", times=None))
+            await asyncio.sleep(20)
+            leader = world.nodes[2].partition
+            assert (leader.follower_ends.get(3), slow.recovery_point) == (None, 1)
+            assert TopicPartition(TOPIC, 0) in world.nodes[3].held.partitions.offline
 
     virtual(scenario())
