@@ -397,6 +397,21 @@ class Cluster:
         answers = await asyncio.gather(*(self.retrying(partial(ask, node_id)) for node_id in ids))
         return dict(zip(ids, answers, strict=True))
 
+    async def each_broker_or_error(self, ask: Callable[[int], Awaitable[T]]) -> dict[int, T | KafkaError]:
+        """Like `each_broker`, with the error of a broker in place of its answer. One that is fenced is not asked again."""
+
+        async def answer(node_id: int) -> T | KafkaError:
+            async def attempt() -> T:
+                await self.require_node(node_id)
+                return await ask(node_id)
+
+            try:
+                return await self.retrying(attempt)
+            except KafkaError as error:
+                return error
+
+        return await self.each_broker(answer)
+
     async def _leaders(
         self, wanted: Sequence[TopicPartition]
     ) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, KafkaError]]:

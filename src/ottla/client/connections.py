@@ -301,6 +301,9 @@ class ConnectionPool:
         """An address that the cluster gave, not the user: the reader needs to know where it is set."""
         if node_id <= BOOTSTRAP_ID or not isinstance(error, ConnectFailed):
             return error
+        if error.is_refused:
+            text = f"broker {node_id} at {error.address} does not answer: start it, or check its advertised.listeners"
+            return ConnectFailed(error.address, text, error.is_retriable)
         text = f"broker {node_id} tells its clients to connect to {error.address} (its advertised.listeners), but {error}"
         return ConnectFailed(error.address, text, error.is_retriable)
 

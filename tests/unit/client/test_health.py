@@ -56,8 +56,8 @@ def test_partitions_without_leader_and_those_that_miss_replicas() -> None:
     offline, under = partition_problems(topics(orders=orders), frozenset({1, 2}))
     assert offline.text == "orders-0 has no leader (replicas 1,2, ISR none)"
     assert under.text == (
-        "orders-1 is under-replicated: broker 3 is down; broker 2 is up, but behind. To do: start broker 3; wait until broker "
-        "2 has caught up; if it does not, its log says why"
+        "orders-1 is under-replicated: broker 3 is down; broker 2 is up, but behind. To do: start broker 3; wait until "
+        "broker 2 has caught up; if it does not, its log says why"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ottla.cli.common.explaining import explain
 from ottla.cli.common.offsets import LATEST
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, warn
@@ -53,11 +54,11 @@ def describe(
     timeout_ms: int | None,
     as_json: bool,
     plain: bool,
-) -> None:
+) -> int:
     """Show offsets and lag, members or state of groups.
 
     GROUPS are ids; the default is all consumer groups. Lag is the number of offsets between the committed offset and the log
-    end offset of a partition.
+    end offset of a partition. The exit code is 1 if a leader does not answer: the lag of its partitions is not known.
     """
     if offsets + members + state > 1:
         raise click.UsageError("--offsets, --members and --state cannot be used together: choose one of them")
@@ -66,18 +67,22 @@ def describe(
     ids = list(dict.fromkeys((*named, *flagged))) or None
     part = showing.Part.MEMBERS if members else showing.Part.STATE if state else showing.Part.OFFSETS
     shown_parts = [part] if offsets or members or state or not as_json else list(showing.Part)
+    errors: dict[TopicPartition, KafkaError] = {}
     described = with_cluster(
-        with_timeout(settings, timeout_ms), lambda cluster: _describe(cluster, ids, showing.Part.OFFSETS in shown_parts)
+        with_timeout(settings, timeout_ms), lambda cluster: _describe(cluster, ids, showing.Part.OFFSETS in shown_parts, errors)
     )
+    for partition, error in errors.items():
+        warn(f"the end of {partition} is not known: {explain(error)}")
     _warn_about_states([group.view for group in described])
     if as_json:
         print_json([showing.as_json(group, shown_parts) for group in described])
-        return
+        return 1 if errors else 0
     for group in described:
         if is_for_people(as_json, plain):
             showing.print_tables(group, part, verbose)
         else:
             showing.print_lines(group, part, verbose)
+    return 1 if errors else 0
 
 
 def _warn_about_states(groups: list[ConsumerGroupDescription]) -> None:
@@ -92,7 +97,9 @@ def _warn_about_states(groups: list[ConsumerGroupDescription]) -> None:
             warn(f"group {group.group_id} is rebalancing ({group.state}): this output may be outdated soon")
 
 
-async def _describe(cluster: Cluster, ids: list[str] | None, with_offsets: bool) -> list[showing.DescribedGroup]:
+async def _describe(
+    cluster: Cluster, ids: list[str] | None, with_offsets: bool, errors: dict[TopicPartition, KafkaError]
+) -> list[showing.DescribedGroup]:
     found: list[ConsumerGroupDescription] = []
     for view in (await describe_groups(cluster, await find_groups(cluster, ids))).values():
         if not isinstance(view, KafkaError):
@@ -105,7 +112,7 @@ async def _describe(cluster: Cluster, ids: list[str] | None, with_offsets: bool)
     if with_offsets:
         committed = await committed_offsets(cluster, [view.group_id for view in found])
         assigned = {each for view in found for member in view.members for each in member.assignment}
-        ends = await find_offsets(cluster, assigned.union(*committed.values()), LATEST)
+        ends = await find_offsets(cluster, assigned.union(*committed.values()), LATEST, errors)
     return [
         showing.DescribedGroup(
             view,

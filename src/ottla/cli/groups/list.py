@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import click
 
+from ottla.cli.common.explaining import explain
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
-from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table, say
+from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.groups.choosing import timeout_option, with_timeout
@@ -50,14 +51,17 @@ def list_groups(
     timeout_ms: int | None,
     as_json: bool,
     plain: bool,
-) -> None:
-    """List all consumer groups, one a line."""
+) -> int:
+    """List all consumer groups, one a line. The exit code is 1 if a broker does not answer: its groups are missing."""
     chosen_states = parse_words(states, STATES, "--state")
     chosen_types = parse_words(types, TYPES, "--type")
     wanted = [name.strip() for name in protocols.split(",")] if protocols else []
-    found = with_cluster(
-        with_timeout(settings, timeout_ms), lambda cluster: admin.list_groups(cluster, states=chosen_states, types=chosen_types)
+    found, errors = with_cluster(
+        with_timeout(settings, timeout_ms),
+        lambda cluster: admin.list_reachable_groups(cluster, states=chosen_states, types=chosen_types),
     )
+    for broker, error in errors.items():
+        warn(f"the groups that broker {broker} coordinates are left out: {explain(error)}")
     if protocols is None:
         found = [each for each in found if each.is_of_consumers]
     elif wanted:
@@ -83,6 +87,7 @@ def list_groups(
             say(each.group_id)
     else:
         _print_lines(found, types is not None, states is not None, protocols is not None)
+    return 1 if errors else 0
 
 
 def parse_words(text: str | None, known: Sequence[str], flag: str) -> list[str]:

@@ -10,6 +10,7 @@ from ottla.client.admin.offsets import FoundOffset
 from ottla.client.admin.topic_descriptions import describe_topics
 from ottla.client.cluster import Cluster
 from ottla.client_core.offsets import OffsetAndMetadata
+from ottla.errors import KafkaError
 from ottla.ids import TopicPartition
 
 GroupOffsets = dict[TopicPartition, OffsetAndMetadata]
@@ -25,9 +26,14 @@ async def committed_offsets(cluster: Cluster, ids: Sequence[str]) -> dict[str, G
 
 
 async def find_offsets(
-    cluster: Cluster, partitions: Iterable[TopicPartition], timestamp: int
+    cluster: Cluster,
+    partitions: Iterable[TopicPartition],
+    timestamp: int,
+    errors: dict[TopicPartition, KafkaError] | None = None,
 ) -> dict[TopicPartition, FoundOffset | None]:
-    """The offset of each partition at a place or time; None if it has no leader or does not exist.
+    """The offset of each partition at a place or time; None if it has no leader or does not exist, or if that does not answer.
+
+    `errors` gets why a leader gave no offset.
 
     Asks with read_uncommitted: the end is the high watermark, also while a transaction is open. Kafka computes lag so, too.
     """
@@ -36,4 +42,6 @@ async def find_offsets(
     topics = [described[name] for name in described if name not in described.errors]
     led = {(topic.name, each.partition) for topic in topics for each in topic.partitions if each.leader is not None}
     found = await list_offsets(cluster, {each: timestamp for each in wanted if each in led})
+    if errors is not None:
+        errors.update({each: error for each, error in found.items() if isinstance(error, KafkaError)})
     return {each: offset if isinstance(offset := found.get(each), FoundOffset) else None for each in wanted}

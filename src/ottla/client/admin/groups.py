@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from ottla.client.admin.asking import group_refused, raise_refused, refuse_older, refused_or
@@ -57,6 +57,29 @@ async def list_groups(
     The names are Kafka's: states `Stable`, `Empty`, `PreparingRebalance`, `CompletingRebalance`, `Assigning`, `Reconciling`,
     `Dead`; types `Classic`, `Consumer`, `Share`, `Streams`; in upper or lower case.
     """
+    found = await cluster.each_broker(_asking(cluster, states, types, protocols))
+    return _by_id(found.values())
+
+
+async def list_reachable_groups(
+    cluster: Cluster, *, states: Iterable[str] = (), types: Iterable[str] = ()
+) -> tuple[list[GroupListing], dict[int, KafkaError]]:
+    """Like `list_groups`, but of the brokers that answer; and why others do not, by broker."""
+    found = await cluster.each_broker_or_error(_asking(cluster, states, types, None))
+    errors = {broker: answer for broker, answer in found.items() if isinstance(answer, KafkaError)}
+    return _by_id(answer for answer in found.values() if not isinstance(answer, KafkaError)), errors
+
+
+def _by_id(answers: Iterable[list[GroupListing]]) -> list[GroupListing]:
+    # Both coordinators may list a group that moves from one to the other during our requests.
+    found = {each.group_id: each for listed in answers for each in listed}
+    return [found[group_id] for group_id in sorted(found)]
+
+
+def _asking(
+    cluster: Cluster, states: Iterable[str], types: Iterable[str], protocols: Iterable[str] | None
+) -> Callable[[int], Awaitable[list[GroupListing]]]:
+    """The function that asks a broker for its groups."""
     state_names, type_names = texts(states, "states"), texts(types, "types")
     allowed = None if protocols is None else set(protocols)
     version = _TYPES_SINCE_VERSION if type_names else _STATES_SINCE_VERSION if state_names else 0
@@ -73,9 +96,7 @@ async def list_groups(
             if allowed is None or each.protocol_type in allowed
         ]
 
-    # Both coordinators may list a group that moves from one to the other during our requests.
-    found = {each.group_id: each for listed in (await cluster.each_broker(ask)).values() for each in listed}
-    return [found[group_id] for group_id in sorted(found)]
+    return ask
 
 
 async def list_consumer_groups(
