@@ -21,7 +21,7 @@ from ottla.client.world import ClientWorld
 from ottla.client_core.backoff import Backoff
 from ottla.client_core.coordinators import CoordinatorKind, find_coordinator_request
 from ottla.client_core.machine import ANY_NODE, CONTROLLER, Channel
-from ottla.client_core.metadata import Metadata, Node
+from ottla.client_core.metadata import Metadata, Node, leaderless_text
 from ottla.errors import BrokerNotAvailableError, KafkaError, UnreachableError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
 from ottla.ids import TopicPartition
@@ -457,6 +457,8 @@ def topic_error(code: int, topic: str, partition: int | None = None) -> KafkaErr
     if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         text = f"topic {topic} does not exist" if partition is None else f"topic {topic} has no partition {partition}"
         return exception_of(code, text)
+    if code == ErrorCode.LEADER_NOT_AVAILABLE and partition is not None:
+        return exception_of(code, leaderless_text(topic, [partition]))
     return exception_of(
         code, f"{f'topic {topic}' if partition is None else f'partition {topic}-{partition}'}: {error_meaning(code)}"
     )

@@ -14,7 +14,7 @@ Its former ids are ignored, and the topic is asked for again (`former_ids.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ottla.client_core.backoff import Backoff
@@ -23,6 +23,7 @@ from ottla.client_core.machine import ANY_NODE, Rebootstrap, Request
 from ottla.client_core.recovery import Recovery, RecoverySettings
 from ottla.errors import KafkaError, NetworkError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
+from ottla.errors.texts import listed
 from ottla.ids import ZERO_UUID, Uuid, uuid_text
 from ottla.wire.messages.metadata import (
     MetadataRequest,
@@ -390,10 +391,9 @@ class Metadata:
         self._refused.discard(name)
         if topic.topic_id != ZERO_UUID:
             self._names[topic.topic_id] = name
-        if any(each.error_code == ErrorCode.LEADER_NOT_AVAILABLE for each in partitions):
-            self._errors.setdefault(
-                name, exception_of(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name}: a partition has no leader now")
-            )
+        headless = [each.partition_index for each in partitions if each.error_code == ErrorCode.LEADER_NOT_AVAILABLE]
+        if headless:
+            self._errors.setdefault(name, exception_of(ErrorCode.LEADER_NOT_AVAILABLE, leaderless_text(name, headless)))
 
     def _forget(self, name: str) -> None:
         info = self._topics.pop(name, None)
@@ -427,3 +427,8 @@ def _refusal(topic: str, code: int) -> str:
     if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return f"topic {topic} does not exist: create it, or check its name"
     return f"topic {topic}: {error_meaning(code).rstrip('.')}"
+
+
+def leaderless_text(topic: str, partitions: Sequence[int]) -> str:
+    """`orders-1 and orders-2 have no leader now`."""
+    return f"{listed([f'{topic}-{each}' for each in partitions])} {'has' if len(partitions) == 1 else 'have'} no leader now"

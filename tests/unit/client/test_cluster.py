@@ -247,7 +247,7 @@ def test_a_partition_without_a_leader_is_retried_until_the_deadline() -> None:
 
     (error,) = ask_cluster(script, {}, timeout_ms=100).values()
     assert isinstance(error, KafkaError)
-    assert error.code == ErrorCode.LEADER_NOT_AVAILABLE
+    assert (error.code, str(error)) == (ErrorCode.LEADER_NOT_AVAILABLE, "orders-2 has no leader now")
 
 
 @pytest.mark.parametrize("newest", [3, 6])

@@ -87,7 +87,7 @@ def test_a_failed_attempt_delays_the_next_and_explains_the_address() -> None:
     async def script(place: Place) -> float:
         place.metadata.nodes = {7: Node(7, "gone", 9092)}
         with pytest.raises(
-            ConnectFailed, match="broker 7 at gone:9092 does not answer: start it, or check its advertised.listeners"
+            ConnectFailed, match=r"broker 7 at gone:9092 does not answer: start it, or check its advertised\.listeners"
         ):
             await place.pool.link(7)
         began_s = asyncio.get_running_loop().time()

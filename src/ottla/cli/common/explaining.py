@@ -7,11 +7,12 @@ from ottla.errors.codes import ErrorCode, error_name
 
 HINTS: dict[int, str] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topics list` shows the topics there are",
+    ErrorCode.LEADER_NOT_AVAILABLE: "`ottla topics describe --check` says why and what to do",
     ErrorCode.GROUP_ID_NOT_FOUND: "`ottla groups list` shows all groups",
     ErrorCode.NON_EMPTY_GROUP: "`ottla groups describe GROUP --members` shows them",
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "`ottla transactions list` shows all of them",
 }
-"""The command that shows which names there are, by the error for a name that there is not."""
+"""The command that shows which names there are, by the error for a name that there is not; or what is wrong."""
 _PLAIN = frozenset(
     {ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_CONFIG}
 )

@@ -15,7 +15,15 @@ from ottla.client.cluster import Cluster, topic_error
 from ottla.client.producer.asynchronous import Producer
 from ottla.client.producer.deliveries import Deliveries
 from ottla.client_core.backoff import Backoff
-from ottla.errors import InvalidTopicError, KafkaError, OttlaError, RecordTooLargeError, UnknownTopicOrPartitionError
+from ottla.client_core.metadata import leaderless_text
+from ottla.errors import (
+    InvalidTopicError,
+    KafkaError,
+    OttlaError,
+    RecordTooLargeError,
+    UnknownTopicOrPartitionError,
+    exception_of,
+)
 from ottla.errors.codes import ErrorCode
 
 FAULTS_OF_RECORDS = (ValueError, RecordTooLargeError, InvalidTopicError, UnknownTopicOrPartitionError)
@@ -62,7 +70,8 @@ class Topics:
         if found.error_code:
             return topic_error(found.error_code, topic)
         if not any(each.leader_id >= 0 for each in found.partitions):
-            return topic_error(ErrorCode.LEADER_NOT_AVAILABLE, topic)
+            numbers = [each.partition_index for each in found.partitions]
+            return exception_of(ErrorCode.LEADER_NOT_AVAILABLE, leaderless_text(topic, numbers))
         wanted = self._options.partition
         if wanted is not None and wanted >= len(found.partitions):
             raise OttlaError(f"topic {topic} has no partition {wanted}, only 0 to {len(found.partitions) - 1}")

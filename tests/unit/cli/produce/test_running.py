@@ -148,3 +148,10 @@ def test_topic_that_is_being_created_is_awaited(ottla: RunOttla, node: FakeNode)
     node.handlers[MetadataRequest] = empty
     absent = ottla("produce", "absent", "--max-block-ms", 20, *QUICK, stdin=b"a\n")
     assert (absent.rc, "topic absent does not exist" in absent.err) == (1, True)
+
+
+def test_partitions_without_a_leader_are_named_with_what_to_do(ottla: RunOttla, node: FakeNode) -> None:
+    node.handlers[MetadataRequest] = metadata_of(describe("orders", leader=-1))
+    said = ottla("produce", "orders", "--max-block-ms", 20, *QUICK, stdin=b"a\n")
+    assert said.rc == 1
+    assert "orders-0 and orders-1 have no leader now (LEADER_NOT_AVAILABLE): `ottla topics describe --check` says" in said.err
