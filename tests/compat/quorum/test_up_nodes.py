@@ -78,7 +78,9 @@ def test_a_node_that_is_killed_is_reported_and_the_others_go_on(tmp_path: Path, 
         os.kill(pids[victim], signal.SIGKILL)
         assert process.stderr is not None
         line = next(each for each in process.stderr if "has ended" in each)
-        assert line.startswith(f"ottla: node {victim + 1} has ended (signal SIGKILL). The others go on")
+        assert line.startswith(
+            f"ottla: node {victim + 1} has ended (signal SIGKILL). Its partitions are led by their other replicas"
+        )
         left = [each["bootstrap_servers"] for number, each in enumerate(facts["nodes"]) if number != victim]
         assert run_ottla("topics", "create", "after", "--bootstrap-server", ",".join(left)).returncode == 0
         process.send_signal(signal.SIGTERM)

@@ -195,7 +195,7 @@ async def _watch(
         return
     warn(
         f"node {child.node_id} has ended ({child.error or how})."
-        " The others go on without its partitions; start the command again to have it back"
+        " Its partitions are led by their other replicas; to have it back, stop this command with Ctrl-C and start it again"
     )
     if all(each.process.returncode is not None for each in children):
         stopping.set()

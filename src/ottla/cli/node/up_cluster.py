@@ -12,11 +12,11 @@ import click
 from ottla.broker.cluster_settings import REPLICAS_MAX, cluster_settings
 from ottla.cli.common.escaping import escape
 from ottla.cli.common.output import print_json, warn
+from ottla.cli.common.settings import ENVIRONMENT_VARIABLE
 from ottla.cli.node.cluster import Child, run_cluster
 from ottla.cli.node.cluster_ports import default_ports
 from ottla.env.real.ports import ReservedPorts
 
-DEFAULT_PORT = 9092
 OWN_SETTINGS = frozenset({"node.id", "listeners", "advertised.listeners", "log.dirs", "log.dir", "controller.quorum.voters"})
 """Settings that differ from node to node, so that `--set` cannot give one value to all."""
 
@@ -70,8 +70,6 @@ def _tell(children: list[Child], data: Path, as_json: bool) -> None:
         ]
         print_json({"bootstrap_servers": servers, "cluster_id": cluster_id, "data": str(data), "nodes": nodes})
         return
-    is_default = children[0].bootstrap_servers == f"127.0.0.1:{DEFAULT_PORT}"
-    where = "" if is_default else f" --bootstrap-server {children[0].bootstrap_servers}"
     up_at = f"{click.style(servers, bold=True)} (cluster {cluster_id}; data in {escape(str(data))})"
     click.echo(  # noqa: TID251  # several lines, and the names in them are escaped
         f"""
@@ -79,9 +77,10 @@ A cluster of {len(children)} Ottla nodes is up at {up_at}
 {_replication(len(children))}
 
 Try next, in another terminal:
-  ottla topics create greetings --partitions 6{where}
-  ottla topics describe greetings{where}
-  echo hello | ottla produce greetings{where}
+  export {ENVIRONMENT_VARIABLE}={servers}
+  ottla topics create greetings --partitions 6
+  ottla topics describe greetings
+  echo hello | ottla produce greetings
 or point any Kafka client at {servers}. Ctrl-C stops all nodes.
 """
     )

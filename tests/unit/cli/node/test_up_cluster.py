@@ -66,8 +66,8 @@ def test_json_names_every_node(capsys: pytest.CaptureFixture[str]) -> None:
     assert [(each["node_id"], each["pid"]) for each in facts["nodes"]] == [(1, 41), (2, 42), (3, 43)]
 
 
-def test_suggested_commands_name_the_address_if_needed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_suggested_commands_find_the_cluster_if_any_node_is_down(capsys: pytest.CaptureFixture[str]) -> None:
     _tell(CHILDREN, Path("/d"), as_json=False)  # type: ignore[arg-type]  # fakes
-    assert "  ottla topics create greetings --partitions 6\n" in capsys.readouterr().out
-    _tell(CHILDREN[1:], Path("/d"), as_json=False)  # type: ignore[arg-type]  # fakes
-    assert "  ottla topics create greetings --partitions 6 --bootstrap-server 127.0.0.1:9093\n" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "  export OTTLA_BOOTSTRAP_SERVERS=127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094\n" in said
+    assert "  ottla topics create greetings --partitions 6\n" in said
