@@ -10,6 +10,7 @@ import click
 
 from ottla.cli.common.output import WIDE
 from ottla.cli.common.settings import (
+    ADDRESSES,
     DEFAULT_BOOTSTRAP,
     ENVIRONMENT_VARIABLE,
     build_settings,
@@ -61,6 +62,9 @@ def cluster_options(
             **rest: Any,
         ) -> Any:
             properties = read_properties(command_config) if command_config else {}
+            if bootstrap_server is not None or bootstrap_controller is not None:
+                for name in ADDRESSES:
+                    properties.pop(name, None)
             properties |= parse_pairs(command_property, "--command-property")
             if bootstrap_controller is not None:
                 if bootstrap_server is not None:

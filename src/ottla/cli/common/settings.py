@@ -26,6 +26,8 @@ from ottla.errors.texts import near_words
 DEFAULT_BOOTSTRAP = "localhost:9092"
 ENVIRONMENT_PREFIX = "OTTLA_"
 ENVIRONMENT_VARIABLE = "OTTLA_BOOTSTRAP_SERVERS"
+ADDRESSES = ("bootstrap.servers", "bootstrap.controllers")
+"""A client has one of them. Where both are given, a flag wins over the file, the file over the environment."""
 LOGIN_VARIABLES = {"OTTLA_SASL_USERNAME": USERNAME, "OTTLA_SASL_PASSWORD": PASSWORD, "OTTLA_SASL_TOKEN": TOKEN}
 """Variables that stand for a whole `sasl.jaas.config`."""
 _JAAS = "sasl.jaas.config"
@@ -75,7 +77,10 @@ def build_settings(
         if name not in ADMIN.table and name not in known:
             near = near_words(name, {*ADMIN.table, *known}, cutoff=0.8)
             warn(f"this command does not use the setting {name}: it is ignored{f'; did you mean {near[0]}?' if near else ''}")
-    merged = from_environment() | dict(properties)
+    outside = from_environment()
+    if bootstrap_server is not None or any(properties.get(name) for name in ADDRESSES):
+        outside = {name: value for name, value in outside.items() if name not in ADDRESSES}
+    merged = outside | dict(properties)
     if bootstrap_server is not None:
         merged["bootstrap.servers"] = bootstrap_server
     elif not merged.get("bootstrap.controllers"):

@@ -11,7 +11,8 @@ from ottla.cli.common.options import cluster_options
 from ottla.cli.common.output import say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, read_properties
-from ottla.cli.quorum.replicas import complete_observers, directory_of
+from ottla.cli.quorum.replicas import check_may_join, complete_observers, directory_of
+from ottla.client.admin.cluster_state import describe_features
 from ottla.client.admin.quorum import VoterEndpoint, add_raft_voter, describe_metadata_quorum
 from ottla.client.cluster import Cluster
 from ottla.ids import uuid_text
@@ -66,8 +67,10 @@ def add(
 
     async def work(cluster: Cluster) -> str:
         remedy = "Start it first, with process.roles=controller and the quorum's controller.quorum.bootstrap.servers"
-        observers = () if given is not None else (await describe_metadata_quorum(cluster)).observers
-        directory = directory_of(observers, node_id, "observer", given, remedy)
+        quorum = await describe_metadata_quorum(cluster)
+        level = (await describe_features(cluster)).finalized.get("kraft.version")
+        check_may_join(quorum, 0 if level is None else level.highest, node_id, given)
+        directory = directory_of(quorum.observers, node_id, "observer", given, remedy)
         await add_raft_voter(cluster, node_id, directory, listeners)
         return uuid_text(directory)
 

@@ -62,6 +62,20 @@ def directory_of(replicas: tuple[QuorumReplica, ...], node_id: int, kind: str, g
     return found[0]
 
 
+def check_may_join(quorum: QuorumInfo, kraft_version: int, node_id: int, given: str | None) -> None:
+    """Raise if the voters of this quorum cannot change, or if the node is one of them. `given`: its directory id, if named."""
+    if kraft_version == 0 and any(each.directory_id == ZERO_UUID for each in quorum.voters):
+        raise OttlaError(
+            "the voters of this quorum are fixed by controller.quorum.voters (kraft.version 0): only quorums formatted with "
+            "--standalone or --initial-controllers can change their voters. Raise kraft.version first, with "
+            "`kafka-features.sh --bootstrap-server … upgrade --feature kraft.version=1` or Admin.update_features"
+        )
+    voting = [each.directory_id for each in quorum.voters if each.id == node_id]
+    waiting = any(each.id == node_id for each in quorum.observers)
+    if voting and (not waiting if given is None else uuid_parse(given) in voting):
+        raise OttlaError(f"node {node_id} is a voter already: `ottla quorum describe` shows the voters")
+
+
 def _complete(pick: Callable[[QuorumInfo], tuple[QuorumReplica, ...]]) -> Callable[..., list[str]]:
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
         async def ids(cluster: Cluster) -> list[str]:

@@ -19,6 +19,17 @@ def test_flags_override_files_and_files_the_environment(monkeypatch: pytest.Monk
     assert build_settings(None, {}).client.bootstrap_servers == (("localhost", 9092),)
 
 
+def test_addresses_of_one_kind_override_those_of_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTTLA_BOOTSTRAP_SERVERS", "environment:1")
+    settings = build_settings(None, {"bootstrap.controllers": "file:3"}).client
+    assert (settings.bootstrap_servers, settings.bootstrap_controllers) == ((), (("file", 3),))
+    monkeypatch.delenv("OTTLA_BOOTSTRAP_SERVERS")
+    monkeypatch.setenv("OTTLA_BOOTSTRAP_CONTROLLERS", "environment:1")
+    assert build_settings("flag:2", {}).client.bootstrap_servers == (("flag", 2),)
+    with pytest.raises(click.UsageError, match="both given"):
+        build_settings(None, {"bootstrap.controllers": "file:3", "bootstrap.servers": "file:3"})
+
+
 def test_properties_are_used_or_named_in_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     settings = build_settings(
         None,

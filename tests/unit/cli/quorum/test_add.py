@@ -54,6 +54,8 @@ def test_everything_from_the_controllers_own_files(ottla: RunOttla, node: FakeNo
     ("arguments", "code", "text"),
     [
         (("9", "--endpoint", "c9:9093"), 1, "node 9 is not among the observers of the quorum, which are 4. Start it first"),
+        (("3", "--endpoint", "c3:9093"), 1, "node 3 is a voter already"),
+        (("3", "--endpoint", "c3:9093", "--directory-id", uuid_text(DIRECTORIES[3])), 1, "node 3 is a voter already"),
         (("4",), 2, "name the controller and where it listens"),
         (("4", "--endpoint", "c4"), 2, "--endpoint takes HOST:PORT or NAME://HOST:PORT, not 'c4'"),
         (("4", "--endpoint", "c4:99999"), 2, "--endpoint takes HOST:PORT"),
