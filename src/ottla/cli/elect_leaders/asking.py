@@ -10,9 +10,9 @@ from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.elect_leaders.naming import Named, describe_named
 from ottla.cli.topics.diagnosis import loss, safe_leaders
-from ottla.client.admin.offsets import log_ends
 from ottla.client.admin.topic_descriptions import PartitionDescription
 from ottla.client.cluster import Cluster
+from ottla.client.log_ends import log_ends
 from ottla.errors import KafkaError
 from ottla.ids import TopicPartition
 
