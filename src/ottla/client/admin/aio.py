@@ -110,6 +110,7 @@ class Admin(MeasuredFace):
     # Groups
 
     list_groups = awaiting(groups.list_groups)
+    list_reachable_groups = awaiting(groups.list_reachable_groups)
     list_consumer_groups = awaiting(groups.list_consumer_groups)
     delete_consumer_groups = awaiting(groups.delete_consumer_groups)
     remove_members = awaiting(groups.remove_members)

@@ -124,6 +124,7 @@ class Admin(MeasuredFace):
     # Groups
 
     list_groups = blocking(groups.list_groups)
+    list_reachable_groups = blocking(groups.list_reachable_groups)
     list_consumer_groups = blocking(groups.list_consumer_groups)
     delete_consumer_groups = blocking(groups.delete_consumer_groups)
     remove_members = blocking(groups.remove_members)
