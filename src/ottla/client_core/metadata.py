@@ -15,10 +15,9 @@ Its former ids are ignored, and the topic is asked for again (`former_ids.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ottla.client_core.backoff import Backoff
-from ottla.client_core.former_ids import FormerIds
 from ottla.client_core.machine import ANY_NODE, Rebootstrap, Request
 from ottla.client_core.recovery import Recovery, RecoverySettings
 from ottla.errors import KafkaError, NetworkError, exception_of
@@ -32,6 +31,9 @@ from ottla.wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+
+if TYPE_CHECKING:
+    from ottla.client_core.former_ids import FormerIds
 
 NO_LEADER = -1
 _STRICT_AUTO_CREATE_SINCE_VERSION = 4
@@ -121,7 +123,8 @@ class Metadata:
         self._idle_max_ms = idle_max_ms
         self._topics: dict[str, TopicInfo] = {}
         self._names: dict[Uuid, str] = {}
-        self._former_ids = FormerIds()
+        self._former_ids: FormerIds | None = None
+        """Made when the first topic is forgotten: most clients never need it."""
         self._errors: dict[str, KafkaError] = {}
         self._wanted: dict[str, int] = {}  # name → when it was used last; counts only with `idle_max_ms`
         self._is_all_wanted = False
@@ -375,7 +378,8 @@ class Metadata:
                 self._forget(name)
             return
         old = self._topics.get(name)
-        if not self._former_ids.takes(name, topic.topic_id, None if old is None else old.id, now_ms):
+        known = None if old is None else old.id
+        if self._former_ids is not None and not self._former_ids.takes(name, topic.topic_id, known, now_ms):
             text = f"topic {name}: a broker that lags behind answered with the topic's former id {uuid_text(topic.topic_id)}"
             self._errors[name] = exception_of(ErrorCode.UNKNOWN_TOPIC_ID, text)
             self._refused.add(name)
@@ -399,6 +403,10 @@ class Metadata:
         info = self._topics.pop(name, None)
         if info is not None:
             self._names.pop(info.id, None)
+            if self._former_ids is None:
+                from ottla.client_core.former_ids import FormerIds
+
+                self._former_ids = FormerIds()
             self._former_ids.forgotten(name, info.id)
 
 

@@ -59,7 +59,7 @@ def test_topic_moves_to_a_new_broker_with_few_moves(
     planned = {each["partition"]: tuple(each["replicas"]) for each in json.loads(generated.out)["partitions"]}
     assert planned.items() <= replicas(admin, topic).items()
     assert sorted(broker for held in replicas(admin, topic).values() for broker in held) == sorted([1, 2, 3, 4] * 3)
-    assert none_set(throttles(admin, topic))
+    await_true(lambda: none_set(throttles(admin, topic)), "the throttles are removed, and the broker that is asked knows it")
     await_in_sync(admin, topic)
     assert len(cluster.records(topic)) == 40
     again = ottla("reassign", "generate", "--brokers", "1,2,3,4", "--topics", topic)
@@ -114,14 +114,14 @@ def test_throttles_are_those_of_kafkas_tool(ottla: RunOttla, kafka: RunTool, adm
     set_by_kafka = throttles(admin, topic)
     assert set_by_kafka[f"topic {topic}"] == dict(zip(REPLICAS, ("0:1,0:2,0:3,1:1,1:2,1:3", "0:4"), strict=True))
     await_true(lambda: kafka("reassign", "--verify", "--reassignment-json-file", plan).out.count("completed") == 2, "the move")
-    assert none_set(throttles(admin, topic))
+    await_true(lambda: none_set(throttles(admin, topic)), "the throttles are removed, and the broker that is asked knows it")
     assert ottla("reassign", "execute", back, "--wait").rc == 0
     ours = ottla("reassign", "--execute", *flags)
     assert ours.rc == 0, ours.err
     assert "verify" in ours.err, "the throttles have to be removed"
     assert throttles(admin, topic) == set_by_kafka
     await_true(lambda: ottla("reassign", "verify", plan).rc == 0, "the move")
-    assert none_set(throttles(admin, topic)), "verify removes them"
+    await_true(lambda: none_set(throttles(admin, topic)), "verify removes them, and the broker that is asked knows it")
 
 
 def test_move_is_listed_and_cancelled(
@@ -161,7 +161,7 @@ def test_move_is_listed_and_cancelled(
         await_true(lambda: set(replicas(admin, topic)[0]) == {leader, other}, "the old replicas again")
     again = ottla("reassign", "cancel", plan)
     assert (again.rc, again.lines[0]) == (0, "None of the specified partition reassignments are active.")
-    assert none_set(throttles(admin, topic))
+    await_true(lambda: none_set(throttles(admin, topic)), "the throttles are removed, and the broker that is asked knows it")
     cluster.wait_until_healthy()
     assert in_sync(admin, topic)[0] == {leader, other}
 

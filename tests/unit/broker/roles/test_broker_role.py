@@ -97,7 +97,9 @@ def test_registration_is_clean_only_if_all_directories_are_online_and_clean(
         for directory_id, (is_online, epoch) in zip((DIRECTORY, OTHER), found, strict=True)
     ]
     directories: Any = SimpleNamespace(directories=each, cordoned_ids=[])
-    asyncio.run(role._register([], directories))
+    partitions: Any = SimpleNamespace(incarnation_id=None)
+    asyncio.run(role._register([], directories, partitions))
     registration = door.requests[0]
+    assert registration.incarnation_id == partitions.incarnation_id, "partitions lead nothing before this registration"
     assert registration.previous_broker_epoch == previous_epoch
     assert registration.log_dirs == sorted(each.directory_id for each in directories.directories if each.is_online)
