@@ -3,7 +3,8 @@
 A machine that loses its power loses unsynced writes. Replication makes up for that as long as another replica that could lead
 has them. The controller takes every broker that comes back after an unclean end for one that has lost records, a killed one as
 well. So only if all replicas in the ISR and ELR of a partition end uncleanly, and one of them with a power loss, may an
-acknowledged record be lost. Such an end is not carried out: then the checkers have to excuse nothing.
+acknowledged record be lost. Such an end is not carried out: then the checkers have to excuse nothing. The same holds if the
+last known leader is not among them: it has left the ELR after an unclean end, and leads once all of them have ended uncleanly.
 
 Decisions of a controller that are not committed yet count, too: a controller that reaches no other node takes brokers out of an
 ISR in its own log, and may commit that after its next start.
@@ -69,4 +70,6 @@ class Safekeeping(ClusterChecker):
         holders = {*state.isr, *state.elr} or {*state.last_known_elr}
         if not holders & broker_ids or holders - broker_ids - self._unclean.keys() - self._stopping:
             return True
+        if not holders.issuperset(state.last_known_elr):
+            return False
         return not loses_writes and not any(self._unclean.get(each, (0, False))[1] for each in holders)

@@ -26,6 +26,8 @@ def keeping(partition: PartitionState, epochs: dict[int, int] | None = None) -> 
         (state((1,)), {1}, True, False),
         (state((1,), elr=(2,)), {1}, True, True),
         (state((), elr=(), last_known_elr=(3,)), {3}, True, False),
+        (state((), elr=(2,), last_known_elr=(3,)), {2}, False, False),
+        (state((), elr=(2, 3), last_known_elr=(3,)), {2, 3}, False, True),
     ],
 )
 def test_one_of_those_that_could_lead_stays(partition: PartitionState, ending: set[int], loses_writes: bool, may: bool) -> None:
