@@ -309,7 +309,7 @@ def test_silence_counts_from_the_last_heartbeat_that_was_answered() -> None:
 
     async def silence_of(interval_ms: int | None) -> list[int]:
         controller, loader, found = Controller(), Applied(), []
-        membership = Membership(controller, loader, "cluster", 1, interval_ms)  # type: ignore[arg-type]
+        membership = Membership(controller, loader, "cluster", 1, interval_ms)  # type: ignore[arg-type]  # stand-ins
         found.append(membership.silent_ms())
         await membership.join([], [DIRECTORY], [], rack=None, incarnation_id=DIRECTORY, last_epoch=-1)
         found.append(membership.silent_ms())

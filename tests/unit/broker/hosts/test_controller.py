@@ -385,7 +385,7 @@ def test_controller_that_loses_the_lead_while_it_becomes_active_lives_on() -> No
             append(change)
             node.quorum._driver.led_epoch = -1
 
-        node.quorum.append = append_and_lose_the_lead  # type: ignore[method-assign]
+        node.quorum.append = append_and_lose_the_lead  # type: ignore[method-assign]  # a stand-in
         controller.leader_changed(1, 1)
         controller.committed([leader_batch(node)])
         assert not controller.is_active

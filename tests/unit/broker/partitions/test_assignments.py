@@ -134,12 +134,12 @@ def test_directory_that_fails_after_a_move_was_announced(is_source: bool) -> Non
         commit = node.held.commit
 
         async def commit_and_fail(*records: Message) -> None:
-            node.held.commit = commit  # type: ignore[method-assign]
+            node.held.commit = commit  # type: ignore[method-assign]  # the real one again
             await commit(*records)
             assert node.known_place() == target, "announced, and not moved yet"
             fail(node, source if is_source else target)
 
-        node.held.commit = commit_and_fail  # type: ignore[method-assign]
+        node.held.commit = commit_and_fail  # type: ignore[method-assign]  # a stand-in
         await node.moves.request(T_0, target)
         await asyncio.sleep(RETRY_S)
         assert (node.known_place(), node.on_its_way_to()) == (source, target)

@@ -62,7 +62,8 @@ def test_lost_directory_is_reported_unless_the_node_stops() -> None:
         role = role_of(door, [])
         role.membership.epoch = 9
         looks: list[None] = []
-        role._services = SimpleNamespace(moves=SimpleNamespace(directory_lost=lambda: looks.append(None)))  # type: ignore[assignment]
+        moves = SimpleNamespace(directory_lost=lambda: looks.append(None))
+        role._services = SimpleNamespace(moves=moves)  # type: ignore[assignment]  # a stand-in
         for must_stop in ("the last directory has failed", None):
             loss: Any = SimpleNamespace(must_stop=must_stop, directory_id=DIRECTORY)
             role._tell_lost(loss)

@@ -23,7 +23,7 @@ def half(coordinator: FakeNode) -> FakeNode:
             for each in topic.partitions:
                 each.leader_id = 1 + each.partition_index % 2
         response.brokers = [*response.brokers, MetadataResponseBroker(node_id=2, host="two", port=9092)]
-        return response  # type: ignore[no-any-return]
+        return response  # type: ignore[no-any-return]  # of the class that the caller asked for
 
     coordinator.handlers[MetadataRequest] = metadata
     return coordinator

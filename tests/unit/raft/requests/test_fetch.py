@@ -214,7 +214,7 @@ def test_snapshot_replaces_a_log_that_diverges_exactly_at_its_end(is_stored: boo
     replica, correlation = following((1, 1, 2))
     wanted = SnapshotId(3, 1)
     if is_stored:  # and the node was killed before the log was replaced
-        replica.log.snapshots[wanted] = []  # type: ignore[attr-defined]
+        replica.log.snapshots[wanted] = []  # type: ignore[attr-defined]  # the test's log
     got = response(snapshot_id=WireSnapshotId(end_offset=3, epoch=1))
     (asked,) = sent_in(replica.received(3, correlation, got, 100))
     assert isinstance(asked.message, FetchSnapshotRequest)

@@ -56,7 +56,7 @@ def test_a_refusal_by_old_metadata_is_asked_again(is_done: bool) -> None:
     def body(stage: Stage, checker: Recording) -> None:
         stage.hosts = ("n1", "n2")
         admin = Admin(stage, 1.0)
-        admin._try, admin.pause = answer, pause  # type: ignore[method-assign]
+        admin._try, admin.pause = answer, pause  # type: ignore[method-assign]  # stand-ins
         with pytest.raises(StopIteration):
             admin._settle("delete_topics", call, ErrorCode.UNKNOWN_TOPIC_ID, lambda: is_done).send(None)
         assert len(answers) == (1 if is_done else 0)
