@@ -17,6 +17,7 @@ from typing import Any
 
 from ottla.client_core.producer.delivery import UNKNOWN_OFFSET, RecordMetadata, Waiting
 from ottla.errors import InvalidRecordError, KafkaError
+from ottla.ids import ZERO_UUID
 from ottla.records import patch
 from ottla.records.batch import BatchView
 from ottla.records.compression import Codec, compress
@@ -73,6 +74,7 @@ class ProducerBatch(OpenBatch):
         "retry_at_ms",
         "sent_ms",
         "spare",
+        "topic_id",
         "waiters",
         "waiting",
     )
@@ -95,12 +97,14 @@ class ProducerBatch(OpenBatch):
         self.sent_ms = 0
         self.leader_epoch = -1
         """The epoch of the leader that it was last sent to."""
+        self.topic_id = ZERO_UUID
+        """The topic that it was last sent to: its name may come to mean another one."""
         self.producer: tuple[int, int] = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         self.base_sequence = NO_SEQUENCE
         self.is_reset = False
         """Whether it has got another sequence number since it was last sent: an answer is then to the old one."""
         self.is_uncertain = False
-        """Whether an attempt ended without an answer, so that it may be stored."""
+        """Whether an attempt ended without an answer, or with one that may follow an append: the batch may be stored."""
         self.is_sealed = False
         self.payload: bytearray | memoryview = bytearray()
         """What is sent: the whole batch, from its header on."""

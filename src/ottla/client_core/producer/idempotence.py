@@ -10,6 +10,10 @@ is no proof: a broker that has lost all of the producer's state takes any sequen
 and keep the next one in a newer segment. So it is not completed. With a new number it would be stored behind the later one,
 perhaps for the second time. So it fails.
 
+Alone: the first batch of a topic id. A leader that does not know this producer takes any first number, so if the first batch
+waits for a leader that is lost, the second one must not overtake it at the next leader. A topic that was deleted and made again
+knows no producer either.
+
 Unresolved: a batch timed out after it was sent, so it is not known whether it is stored. No new batch follows until those
 in flight are answered; then either the sequence continues, or the epoch is raised.
 """
@@ -21,6 +25,7 @@ from collections.abc import Collection
 from ottla.client_core.producer.batch import ProducerBatch, next_sequence
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.ids import ZERO_UUID, Uuid
 from ottla.records.layout import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 Key = tuple[str, int]
@@ -37,7 +42,7 @@ BATCHES_REMEMBERED = 5
 class PartitionSequence:
     """The sequence numbers of one partition."""
 
-    __slots__ = ("acked", "acked_offset", "in_flight", "next", "producer", "unresolved", "window")
+    __slots__ = ("acked", "acked_offset", "in_flight", "next", "producer", "topic_id", "unresolved", "window")
 
     def __init__(self, producer: Producer) -> None:
         self.producer = producer
@@ -45,6 +50,8 @@ class PartitionSequence:
         self.acked = NONE_ACKED
         """The sequence number of the last record that the broker has acknowledged."""
         self.acked_offset = -1
+        self.topic_id: Uuid | None = None
+        """The topic that holds what is acknowledged; None before the first acknowledgement."""
         self.in_flight: list[ProducerBatch] = []
         """Batches with a sequence number that are not done, in its order. Those that wait for a retry count."""
         self.window: list[ProducerBatch] = []
@@ -96,8 +103,8 @@ class Idempotence:
 
     # Sending
 
-    def may_send(self, batch: ProducerBatch) -> bool:
-        """Whether a batch may be sent now, as far as sequence numbers go."""
+    def may_send(self, batch: ProducerBatch, topic_id: Uuid = ZERO_UUID) -> bool:
+        """Whether a batch may be sent to the topic with this id now, as far as sequence numbers go."""
         if not self.has_id:
             return False
         entry = self.partitions.get(batch.key)
@@ -113,10 +120,8 @@ class Idempotence:
             return False
         if entry.in_flight and (entry.producer != self.producer or entry.in_flight[0].attempts > 0):
             return False
-        if entry.in_flight and entry.acked == NONE_ACKED and not self.is_transactional:
-            # A leader that does not know this producer takes any first number. If the first batch waits for a leader that is
-            # lost, the second one must not overtake it at the next leader.
-            return False
+        if entry.in_flight and entry.topic_id != topic_id and not self.is_transactional:
+            return False  # the first batch goes alone
         if len(entry.window) >= BATCHES_REMEMBERED:
             # The answer to the oldest may be lost while a new leader answers later ones: a broker must still know its retry.
             return False
@@ -153,6 +158,7 @@ class Idempotence:
         if batch.producer == entry.producer:
             if entry.acked == NONE_ACKED or (batch.last_sequence - entry.acked) & 0x7FFFFFFF < 0x40000000:
                 entry.acked = batch.last_sequence
+                entry.topic_id = batch.topic_id
             if offset >= 0:
                 entry.acked_offset = max(entry.acked_offset, offset + batch.count - 1)
 
@@ -201,6 +207,7 @@ class Idempotence:
         if error.code == ErrorCode.UNKNOWN_PRODUCER_ID and self.is_transactional:
             entry.next = 0
             entry.acked = NONE_ACKED
+            entry.topic_id = None
         elif error.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not self.is_transactional:
             self._ask_bump(batch)
         elif is_known_unstored and not self.is_transactional:
@@ -283,6 +290,7 @@ class Idempotence:
         entry.producer = self.producer
         entry.next = 0
         entry.acked = NONE_ACKED
+        entry.topic_id = None
         entry.unresolved = None
         for batch in entry.in_flight:
             batch.set_producer(self.producer, entry.next)

@@ -24,6 +24,18 @@ from ottla.wire.messages.produce import PartitionProduceResponse
 
 _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 
+_MAY_BE_APPENDED = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
+)
+"""What a leader may answer after it has appended the batch, while it waits for its followers."""
+
 
 class BatchOutcomes:
     """Ends the batches of an accumulator, or has them sent again."""
@@ -69,6 +81,7 @@ class BatchOutcomes:
             self._split(batch)
             self.metrics.batch_split(now_ms)
             return
+        batch.is_uncertain = batch.is_uncertain or answer.error_code in _MAY_BE_APPENDED
         known = batch.attempts
         self.failed(batch, error, answer.log_start_offset, now_ms)
         if error.is_retriable and batch.attempts > known:

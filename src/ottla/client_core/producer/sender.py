@@ -204,9 +204,13 @@ class Sender:
             asked = self._idempotence.to_ask_about(queue.key)
             if asked is not None and asked in queue.batches:
                 self._accumulator.bring_forward(queue, asked)
-            if not self._idempotence.may_send(queue.batches[0]):
+            if not self._idempotence.may_send(queue.batches[0], self._topic_id(queue.key[0])):
                 return False
         return self.outcomes.gate is None or self.outcomes.gate.may_send(queue.key)
+
+    def _topic_id(self, topic: str) -> Uuid:
+        info = self._metadata.topic(topic)
+        return ZERO_UUID if info is None else info.id
 
     def _has_new_leader(self, batch: ProducerBatch, epoch: int) -> bool:
         """A retry does not wait if the leader has changed since (KIP-951)."""
@@ -247,11 +251,11 @@ class Sender:
             batch.leader_epoch = -1 if leader is None else leader[1]
             topic = topics.get(batch.topic)
             if topic is None:
-                info = self._metadata.topic(batch.topic)
-                topic_id = ZERO_UUID if info is None else info.id
+                topic_id = self._topic_id(batch.topic)
                 topic = topics[batch.topic] = TopicProduceData(name=batch.topic, topic_id=topic_id)
                 if topic_id != ZERO_UUID:
                     sent.names[topic_id] = batch.topic
+            batch.topic_id = topic.topic_id
             topic.partition_data.append(PartitionProduceData(index=batch.partition, records=batch.payload))
             sent.batches[batch.key] = batch
             size = len(batch.payload)

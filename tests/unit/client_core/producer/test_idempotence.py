@@ -6,6 +6,7 @@ from ottla.client_core.producer.batch import ProducerBatch
 from ottla.client_core.producer.idempotence import BATCHES_REMEMBERED, EPOCH_MAX, Idempotence
 from ottla.errors import KafkaError, exception_of
 from ottla.errors.codes import ErrorCode
+from ottla.ids import Uuid
 from ottla.records.kernels import NO_HEADERS, BufferMemory
 
 KEY = ("t", 0)
@@ -42,6 +43,24 @@ def test_the_first_batch_goes_alone() -> None:
     assert idempotence.may_send(second)
     idempotence.assign(second)
     assert idempotence.may_send(third)
+
+
+def test_the_first_batch_of_a_topic_that_was_made_again_goes_alone() -> None:
+    """Its leaders know no producer. The batch before it may still wait for a leader of the topic that was deleted."""
+    idempotence = started()
+    former, new = Uuid(b"f" * 16), Uuid(b"n" * 16)
+    acked, first, second = made(), made(), made()
+    for batch in (acked, first):
+        batch.topic_id = former
+    idempotence.assign(acked)
+    idempotence.acked(acked, 0)
+    idempotence.assign(first)
+    assert idempotence.may_send(second, former)
+    assert not idempotence.may_send(second, new)
+    first.topic_id = new  # sent again, to the new topic
+    idempotence.acked(first, 0)
+    idempotence.assign(second)
+    assert idempotence.may_send(made(), new)
 
 
 def test_the_first_batch_of_a_transaction_goes_with_others() -> None:

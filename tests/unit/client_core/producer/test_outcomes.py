@@ -73,6 +73,23 @@ def test_a_retriable_error_puts_the_batch_back_and_refreshes_the_leaders() -> No
 
 
 @pytest.mark.parametrize(
+    ("code", "is_uncertain"),
+    [
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, True),
+        (ErrorCode.REQUEST_TIMED_OUT, True),
+        (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, True),
+        (ErrorCode.NOT_ENOUGH_REPLICAS, False),
+        (ErrorCode.THROTTLING_QUOTA_EXCEEDED, False),
+    ],
+)
+def test_a_batch_may_be_stored_if_its_leader_failed_while_it_waited_for_followers(code: ErrorCode, is_uncertain: bool) -> None:
+    world = World()
+    world.answer(code)
+    assert world.waiting == [world.batch]
+    assert world.batch.is_uncertain is is_uncertain
+
+
+@pytest.mark.parametrize(
     ("changes", "now_ms", "error"),
     [
         ({"retries": 0}, 100, NetworkError("gone")),
