@@ -6,13 +6,14 @@ The metadata names a node that was just killed as leader until its session is ov
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.errors import KafkaError, UnknownTopicOrPartitionError
 from ottla.testing.errors import TimedOut
 
 if TYPE_CHECKING:
+    from ottla.client.admin.quorum import QuorumInfo
     from ottla.testing.client import Client
     from ottla.testing.cluster.engine import ClusterEngine
 
@@ -64,23 +65,41 @@ async def coordinator(engine: ClusterEngine, group: str, timeout_s: float) -> in
 
 
 async def until_healthy(engine: ClusterEngine, timeout_s: float) -> None:
-    """Wait until all nodes serve and every replica is in sync."""
-    from ottla.client.health import cluster_state, problems_of
+    """Wait until all nodes serve, have the newest metadata, and every replica is in sync."""
 
     async def look(client: Client) -> None:
-        problems = [
+        _raise_found(
             f"node {each.node_id}: {each.condition}" for each in engine.nodes.values() if each not in engine.answering()
-        ]
-        if problems:
-            raise NotYet("; ".join(problems))
-        state = await cluster_state(client.cluster)
-        problems = [f"node {node} is not registered" for node in engine.nodes if node not in state.described.nodes]
-        problems += [each.text for each in problems_of(state)]
-        if problems:
-            more = f" (and {len(problems) - _SHOWN} more)" if len(problems) > _SHOWN else ""
-            raise NotYet("; ".join(problems[:_SHOWN]) + more)
+        )
+        quorum = await _raise_problems(engine, client)
+        if quorum is not None:
+            replicas = {each.id: each.log_end_offset for each in (*quorum.voters, *quorum.observers)}
+            _raise_found(
+                f"node {node} does not have the newest metadata"
+                for node in engine.nodes
+                if replicas.get(node, -1) < quorum.high_watermark
+            )
+        # The broker that was asked may have been paused a moment ago, and told what it knew then. Now it has caught up.
+        await _raise_problems(engine, client)
 
     await _until(engine, look, timeout_s, "a healthy cluster")
+
+
+async def _raise_problems(engine: ClusterEngine, client: Client) -> QuorumInfo | None:
+    """Raise `NotYet` with all that is wrong with the cluster by one broker's metadata; return the quorum."""
+    from ottla.client.health import cluster_state, problems_of
+
+    state = await cluster_state(client.cluster)
+    unregistered = [f"node {node} is not registered" for node in engine.nodes if node not in state.described.nodes]
+    _raise_found(unregistered + [each.text for each in problems_of(state)])
+    return state.quorum
+
+
+def _raise_found(found: Iterable[str]) -> None:
+    problems = list(found)
+    if problems:
+        more = f" (and {len(problems) - _SHOWN} more)" if len(problems) > _SHOWN else ""
+        raise NotYet("; ".join(problems[:_SHOWN]) + more)
 
 
 async def until_fenced(engine: ClusterEngine, node_id: int, timeout_s: float) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ottla import Admin
 from ottla.errors import UnknownTopicOrPartitionError
 from ottla.testing import Cluster, TimedOut
 
@@ -30,6 +31,16 @@ def test_a_cluster_that_stays_ill_says_what_is_wrong(cluster: Cluster) -> None:
     cluster.node(2).kill()
     with pytest.raises(TimedOut, match=r"waited 0\.5 s for a healthy cluster: node 2: it was killed"):
         cluster.wait_until_healthy(timeout=0.5)
+
+
+def test_every_node_of_a_healthy_cluster_has_the_newest_metadata(cluster: Cluster) -> None:
+    controller = cluster.controller()
+    paused = next(node for node in cluster.nodes if node is not controller)
+    with paused.pause():
+        cluster.create_topic("meanwhile", replication_factor=1)
+    cluster.wait_until_healthy()
+    with Admin(paused.bootstrap_servers) as admin:
+        assert "meanwhile" in admin.list_topics()
 
 
 def test_a_live_node_is_not_fenced(cluster: Cluster) -> None:
