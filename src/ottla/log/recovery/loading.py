@@ -203,15 +203,22 @@ class _Loader:
         return [] if self.clean_shutdown else self.segments.all_from(self.recovery_point)
 
     def _load_epochs(self) -> LeaderEpochs:
-        """The epochs from their checkpoint, or from the batches if it is missing or damaged."""
+        """The epochs from their checkpoint, and from the batches where it is missing, damaged, or begins after the log start.
+
+        It does the latter if it was cut at a log start that a crash then undid: followers would be told wrong ends of epochs.
+        """
         unflushed = self._unflushed()
         flushed = [segment for segment in self.segments if segment.size and segment not in unflushed]
         try:
             has_file = LEADER_EPOCH_CHECKPOINT in self.names
             epochs = LeaderEpochs.load(self.disk, self.folder) if has_file else LeaderEpochs(self.disk, self.folder)
-            if epochs.entries or not flushed or self._first_epoch(flushed[0]) < 0:
+            if epochs.earliest_entry is not None:
+                begin = epochs.earliest_entry[1]
+                flushed = [each for each in flushed if max(each.base_offset, self.log_start_offset) < begin]
+            if not flushed or self._first_epoch(flushed[0]) < 0:
                 return epochs  # recovery reads those of unflushed segments from the batches
-            self.note(f"{epochs.path} is missing or empty: the epochs were read from the batches")
+            lack = f"begins at offset {begin}, after the log start" if epochs.entries else "is missing or empty"
+            self.note(f"{epochs.path} {lack}: the epochs were read from the batches")
         except CorruptFile as damage:
             self.note(f"{damage}. That was done now")
             epochs = LeaderEpochs(self.disk, self.folder)

@@ -186,6 +186,18 @@ def test_the_start_offset_comes_from_the_checkpoint() -> None:
     assert env.offsets()[0] == 35
 
 
+@pytest.mark.parametrize("recovery_point", [0, 40])
+def test_epochs_before_a_start_that_a_crash_undid_are_read_from_the_batches(recovery_point: int) -> None:
+    """The epochs were cut at the new start and flushed; the checkpoint of log starts was not."""
+    env = filled()
+    env.log.epochs.truncate_from_start(35)
+    run(env.log.epochs.flush())
+    env.recovery_point = recovery_point
+    report = env.crash()
+    assert env.log.epochs.entries == [(1, 0), (2, 32)]
+    assert any("begins at offset 35, after the log start" in note for note in report.notes) == (recovery_point > 0)
+
+
 def test_a_log_that_ends_before_its_start_is_emptied() -> None:
     env = filled()
     env.log_start_offset = 500
