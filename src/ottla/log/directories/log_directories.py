@@ -220,15 +220,13 @@ class LogDirectories:
     # Truncating logs
 
     async def truncate(self, partition: TopicPartition, offset: int) -> bool:
-        """Truncate a log, and checkpoint its lower recovery point before the next append."""
+        """Truncate a log, and checkpoint its lower offsets before the next append."""
         log, directory = self._required(partition)
-        before = log.recovery_point
         async with self.compaction_paused(partition):
             changed = await log.truncate_to(offset)
         if changed and self.compactor is not None:
             await self.compactor.truncated(log)
-        if log.recovery_point < before:
-            await directory.write_recovery_points()
+        await directory.write_lowered(log)
         return changed
 
     async def truncate_fully(self, partition: TopicPartition, offset: int) -> None:

@@ -64,6 +64,8 @@ class LogDirectory:
         self._recovery_points = OffsetCheckpoint(world.disk, f"{path}/{RECOVERY_POINT_CHECKPOINT}")
         self._high_watermarks = OffsetCheckpoint(world.disk, f"{path}/{HIGH_WATERMARK_CHECKPOINT}")
         self._log_starts = OffsetCheckpoint(world.disk, f"{path}/{LOG_START_CHECKPOINT}")
+        self._written: dict[OffsetCheckpoint, Mapping[TopicPartition, int]] = {}
+        """The entries in the checkpoint files, as far as they were read or written."""
         self.path = path
         self.directory_id = directory_id
         self.cluster_id = ""
@@ -137,6 +139,7 @@ class LogDirectory:
             if damage is not None:
                 logger.warning("%s. Continuing without it: %s", damage, consequence)
             read.append(offsets)
+            self._written[checkpoint] = offsets
         return Checkpoints(*read)
 
     async def write_recovery_points(self) -> None:
@@ -157,6 +160,20 @@ class LogDirectory:
         await self.write_log_starts()
         await self.write_high_watermarks()
 
+    async def write_lowered(self, log: PartitionLog) -> None:
+        """Checkpoint the offsets of `log` that a truncation has lowered below what the files say, before the next append.
+
+        A stale recovery point hides torn records. A stale log start hides the records that come next, and a start with a log
+        that ends below it drops them all. Compared with the files: the offsets may have risen while the truncation waited.
+        """
+        for checkpoint, offset, write in (
+            (self._recovery_points, log.recovery_point, self.write_recovery_points),
+            (self._log_starts, log.log_start_offset, self.write_log_starts),
+            (self._high_watermarks, log.high_watermark, self.write_high_watermarks),
+        ):
+            if self._written.get(checkpoint, {}).get(log.partition, 0) > offset:
+                await write()
+
     def _entries(
         self, carried: Mapping[TopicPartition, int], offset_of: Callable[[PartitionLog], int | None]
     ) -> dict[TopicPartition, int]:
@@ -170,7 +187,8 @@ class LogDirectory:
     async def _write(self, checkpoint: OffsetCheckpoint, entries: Callable[[], Mapping[TopicPartition, int]]) -> None:
         async with self._writing:  # entries are read inside the lock: the last write has the newest state
             self.check_online()
-            await self.guarded(checkpoint.write(entries()))
+            self._written[checkpoint] = written = entries()  # before the await: what is under way may reach the file
+            await self.guarded(checkpoint.write(written))
 
     # Failing
 

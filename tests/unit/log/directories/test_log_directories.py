@@ -394,6 +394,46 @@ def test_gap_is_found_again_until_the_log_is_truncated_there() -> None:
     assert node.ends()["t-0"][2] == 4
 
 
+@pytest.mark.parametrize("batches", [5, 25])
+def test_truncation_below_the_log_start_keeps_what_comes_next(batches: int) -> None:
+    """After an unclean election. With the log start of before, a restart hid the new records, or dropped the whole log."""
+    node = NodeStorage(("/a",))
+    directories = node.open()
+    partition = node.create("t")
+    node.fill(partition)
+    log = directories.find(partition)
+    assert log is not None
+    log.delete_records(33)
+    run(directories.directories[0].write_checkpoints())
+    run(directories.truncate(partition, 20))
+    assert node.disk.read_file("/a/replication-offset-checkpoint") == b"0\n1\nt 0 20\n"
+    node.fill(partition, batches)
+    node.crash()
+    start, _, end = node.ends()["t-0"]
+    assert (start, end) == (20, 20 + 2 * batches)
+
+
+def test_truncation_lowers_a_recovery_point_that_rose_while_it_waited() -> None:
+    """A stale one lets a later recovery skip torn records below it."""
+    node = NodeStorage(("/a",))
+    directories = node.open()
+    partition = node.create("t")
+    node.fill(partition, 60)
+    log = directories.find(partition)
+    assert log is not None
+
+    async def truncate() -> None:
+        async with log.reshaping:  # retention or compaction is under way
+            truncation = asyncio.ensure_future(directories.truncate(partition, 50))
+            await asyncio.sleep(0)
+            await log.flush()
+            await node.upkeep.write_recovery_points()
+        await truncation
+
+    run(truncate())
+    assert node.disk.read_file("/a/recovery-point-offset-checkpoint") == b"0\n1\nt 0 50\n"
+
+
 def _log_with_a_gap(node: NodeStorage, partition: TopicPartition) -> PartitionLog:
     """A log whose first segment lost everything from offset 4 on."""
     log = node.open().find(node.create(partition.topic, partition.partition))
