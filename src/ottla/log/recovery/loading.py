@@ -35,7 +35,7 @@ from ottla.log.recovery.segment_recovery import note_epoch, recover_segment
 from ottla.log.recovery.vacant import holds_no_record, vacant_log
 from ottla.log.segments.deletion import PendingDeletion
 from ottla.log.segments.overflow import split_overflowed
-from ottla.log.segments.scan import checked_batches, headers
+from ottla.log.segments.scan import checked_batches, find_offset, headers
 from ottla.log.segments.segment import Segment, SegmentOverflow
 from ottla.log.segments.segment_list import Segments
 from ottla.log.segments.sparse_index import CorruptIndex
@@ -203,22 +203,16 @@ class _Loader:
         return [] if self.clean_shutdown else self.segments.all_from(self.recovery_point)
 
     def _load_epochs(self) -> LeaderEpochs:
-        """The epochs from their checkpoint, and from the batches where it is missing, damaged, or begins after the log start.
-
-        It does the latter if it was cut at a log start that a crash then undid: followers would be told wrong ends of epochs.
-        """
+        """The epochs from their checkpoint, or from the batches if it is missing or damaged."""
         unflushed = self._unflushed()
         flushed = [segment for segment in self.segments if segment.size and segment not in unflushed]
         try:
             has_file = LEADER_EPOCH_CHECKPOINT in self.names
             epochs = LeaderEpochs.load(self.disk, self.folder) if has_file else LeaderEpochs(self.disk, self.folder)
-            if epochs.earliest_entry is not None:
-                begin = epochs.earliest_entry[1]
-                flushed = [each for each in flushed if max(each.base_offset, self.log_start_offset) < begin]
-            if not flushed or self._first_epoch(flushed[0]) < 0:
+            if epochs.entries or not flushed or self._first_epoch(flushed[0]) < 0:
+                self._complete_first_epochs(epochs, flushed)
                 return epochs  # recovery reads those of unflushed segments from the batches
-            lack = f"begins at offset {begin}, after the log start" if epochs.entries else "is missing or empty"
-            self.note(f"{epochs.path} {lack}: the epochs were read from the batches")
+            self.note(f"{epochs.path} is missing or empty: the epochs were read from the batches")
         except CorruptFile as damage:
             self.note(f"{damage}. That was done now")
             epochs = LeaderEpochs(self.disk, self.folder)
@@ -230,6 +224,32 @@ class _Loader:
                 if segment is not self.segments.active:
                     raise  # a torn end of the last segment is cut by recovery; the epochs before it are read
         return epochs
+
+    def _complete_first_epochs(self, epochs: LeaderEpochs, flushed: list[Segment]) -> None:
+        """Read the epochs of the batches before the first known one.
+
+        A kill undoes a log start that was not checkpointed, but the epochs before it are not in their checkpoint any more. A
+        leader without them would not tell a replica to truncate what it has of them.
+        """
+        known = epochs.entries
+        if self.clean_shutdown or not known or known[0][1] <= self.log_start_offset:
+            return
+        known_from = known[0][1]
+        epochs.clear()
+        try:
+            for segment in flushed:
+                if segment.base_offset >= known_from:
+                    break
+                place = find_offset(segment.file, self.log_start_offset, 0, segment.size)
+                for _, view in headers(segment.file, place.position if place else segment.size, segment.size):
+                    if view.base_offset >= known_from:
+                        break
+                    if view.leader_epoch >= 0:
+                        epochs.assign(view.leader_epoch, view.base_offset)
+        except CorruptFile as damage:
+            self.note(f"not all leader epochs before offset {known_from} are known: {damage}")
+        for epoch, start_offset in known:
+            epochs.assign(epoch, start_offset)
 
     @staticmethod
     def _first_epoch(segment: Segment) -> int:
