@@ -165,7 +165,7 @@ def _append_valid(
     try:
         segment = _active_segment(log)
         if segment.should_roll(config, len(data), max_timestamp, last_offset, now_ms):
-            segment = _next_segment(log, len(data), first_offset, last_offset)
+            segment = _next_segment(log, len(data), first_offset, last_offset, origin)
         set_base_offset_and_epoch(data, 0, first_offset, leader_epoch)
         segment.append(data, first_offset, last_offset, max_timestamp)
         log.log_end_offset = last_offset + 1
@@ -192,10 +192,11 @@ def _active_segment(log: "PartitionLog") -> Segment:
     return segment
 
 
-def _next_segment(log: "PartitionLog", size_bytes: int, first_offset: int, last_offset: int) -> Segment:
+def _next_segment(log: "PartitionLog", size_bytes: int, first_offset: int, last_offset: int, origin: AppendOrigin) -> Segment:
     """A new segment, since the active one is full or old; `KafkaError` if no segment can take so much."""
     segment_bytes = log.config.segment_bytes
-    if size_bytes > segment_bytes:
+    # A leader's batch may be from before segment.bytes was lowered. It was acknowledged: it gets a segment of its own.
+    if size_bytes > segment_bytes and origin is not AppendOrigin.REPLICATION:
         raise KafkaError(
             ErrorCode.RECORD_LIST_TOO_LARGE,
             f"{size_bytes} bytes cannot be appended to {log.partition}: segment.bytes is {segment_bytes}. "
@@ -267,7 +268,7 @@ def _append_views(log: "PartitionLog", data: Buffer, views: list[BatchView], ori
     try:
         segment = _active_segment(log)
         if segment.should_roll(log.config, len(data), max_timestamp, last_offset, log.clock.now_ms()):
-            segment = _next_segment(log, len(data), first_offset, last_offset)
+            segment = _next_segment(log, len(data), first_offset, last_offset, origin)
         segment.append_batches(data, views)
         log.log_end_offset = last_offset + 1
         if producers is None:

@@ -223,6 +223,18 @@ def test_a_follower_splits_a_large_append_over_segments() -> None:
     assert env.offsets() == list(range(7))
 
 
+def test_follower_takes_a_batch_larger_than_a_lowered_segment_bytes() -> None:
+    """The leader has acknowledged it. As in Apache Kafka, the partition could never be replicated otherwise."""
+    env = LogOnDisk(LogConfig(segment_bytes=500))
+    batches = [make_batch(b"x" * size, base_offset=offset) for offset, size in enumerate((10, 2000, 10, 2000))]
+    env.log.append_as_follower(b"".join(map(bytes, batches[:2])), 0)
+    for batch in batches[2:]:
+        env.log.append_as_follower(bytes(batch), 0)
+    assert env.log.segments.base_offsets == [0, 1, 2, 3]
+    env.crash()
+    assert env.offsets() == [0, 1, 2, 3]
+
+
 def test_a_follower_rolls_for_offsets_far_away() -> None:
     env = LogOnDisk()
     env.log.append_as_follower(bytes(make_batch(b"a")), 0)

@@ -6,17 +6,14 @@ between. Batches keep their offsets, so both logs have the same records at every
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ottla.env import FileRange
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.log.partition_log import PartitionLog
 from ottla.log.segments.roll import roll
-from ottla.records.batch import BatchView, iterate_batches
+from ottla.records.batch import BatchView
 
 _ANY_EPOCH = 2**31 - 1
-_ANY_SIZE = 2**31 - 1
 
 
 def first_offset(log: PartitionLog) -> int:
@@ -42,7 +39,7 @@ def copy_piece(log: PartitionLog, copy: PartitionLog, bytes_max: int) -> int:
             roll(copy, log.log_end_offset)
             copy.log_end_offset = log.log_end_offset
         return 0
-    size_bytes = _append(copy, _bytes_of(log, info.records))
+    size_bytes = copy.append_as_follower(_bytes_of(log, info.records), _ANY_EPOCH).size_bytes
     if not size_bytes:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{log.folder} has no whole batch at offset {copy.log_end_offset}")
     return size_bytes
@@ -53,23 +50,6 @@ def _bytes_of(log: PartitionLog, records: FileRange) -> bytes:
         return records.read()
     except OSError as error:
         raise log.fail(error) from error
-
-
-def _append(copy: PartitionLog, data: bytes) -> int:
-    try:
-        return copy.append_as_follower(data, _ANY_EPOCH).size_bytes
-    except KafkaError as refused:
-        if refused.code != ErrorCode.RECORD_LIST_TOO_LARGE:
-            raise
-    # The batch was written before segment.bytes was lowered. It was acknowledged, so it is kept, in its own segment.
-    # The batches before it are already appended.
-    view = next(view for view in iterate_batches(data) if view.base_offset >= copy.log_end_offset)
-    config = copy.config
-    copy.config = replace(config, segment_bytes=_ANY_SIZE)
-    try:
-        return copy.append_as_follower(view.data, _ANY_EPOCH).size_bytes
-    finally:
-        copy.config = config
 
 
 def follow_bounds(log: PartitionLog, copy: PartitionLog) -> None:

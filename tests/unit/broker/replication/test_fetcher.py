@@ -13,8 +13,10 @@ from tests.support.nodes.replicas import TOPIC, LoopbackLink, Replicas, log_of, 
 
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.request import Pending, future_of
+from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
+from ottla.log import append
 from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation
 from ottla.records.batch import iterate_batches
@@ -205,8 +207,11 @@ def test_request_to_a_process_that_lost_its_power_ends_when_the_next_is_register
     virtual(scenario())
 
 
-def test_follower_that_appended_a_part_goes_on_behind_it() -> None:
+def test_follower_that_appended_a_part_goes_on_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its log ends within the response that failed: fetched again from the old offset, it could never be appended."""
+
+    def out_of_descriptors(*_: object) -> None:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no segment can be begun")
 
     async def scenario() -> None:
         async with Replicas.open(Random(11)) as world:
@@ -218,11 +223,13 @@ def test_follower_that_appended_a_part_goes_on_behind_it() -> None:
                 assert await world.produce(value, timeout_ms=30_000) == ErrorCode.NONE
             log = late.partition.log
             config, log.config = log.config, replace(log.config, segment_bytes=2000)
+            monkeypatch.setattr(append, "_next_segment", out_of_descriptors)
             late.is_cut_off = False
             async with asyncio.timeout(60):
                 while log.log_end_offset == 0:
                     await asyncio.sleep(0.01)
-            assert log.log_end_offset == 1, "the second batch is refused: no segment takes it"
+            assert log.log_end_offset == 1, "the second batch is refused: it needs another segment"
+            monkeypatch.undo()
             log.config = config
             await world.settle()
             assert values(late.partition, Isolation.LOG_END) == sent
