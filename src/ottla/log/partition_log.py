@@ -104,6 +104,7 @@ class PartitionLog(LogTail):
         "options",
         "partition",
         "pending_deletions",
+        "replacements",
         "reshaping",
         "snapshots",
         "snapshots_unsynced",
@@ -152,6 +153,8 @@ class PartitionLog(LogTail):
         Open until the owner knows whether this log leads (then it stays as it is) or is truncated there."""
         self.truncations = 0
         """How often the log was truncated. A flush that overlaps a truncation must not raise the recovery point."""
+        self.replacements = 0
+        """How often segments were replaced by compacted ones."""
         self.bound_places: dict[int, tuple[int, int]] = {}
         """Cache: offsets that bound reads → (base offset of the segment, position in it)."""
         self.cut_place: tuple[int, int] | None = None
@@ -191,6 +194,11 @@ class PartitionLog(LogTail):
     @property
     def size_bytes(self) -> int:
         return self.segments.size_bytes
+
+    @property
+    def history(self) -> tuple[int, int]:
+        """Counts truncations and compactions since the log was opened. Unless it changes, records are only added, or expire."""
+        return self.truncations, self.replacements
 
     @property
     def last_stable_offset(self) -> int:

@@ -72,6 +72,8 @@ class LogDirectories:
         """Held while partitions are created, deleted, or moved: one such change at a time."""
         self.wanted_in: dict[TopicPartition, str] = {}
         """Directories that operators requested (AlterReplicaLogDirs) for partitions that did not exist yet."""
+        self.copied_at: dict[TopicPartition, tuple[int, int]] = {}
+        """The `history` of each log that is being moved when its copy last matched it. Absent: not known in this process."""
         self._cordoned: frozenset[str] = frozenset()
         self._lost = {directory.path for directory in directories if not directory.is_online}
         self._losses = [self._loss(directory) for directory in directories if not directory.is_online]
@@ -142,6 +144,18 @@ class LogDirectories:
     def future_of(self, partition: TopicPartition) -> LogDirectory | None:
         """The directory that the partition is being moved to, if any."""
         return next((directory for directory in self._directories if partition in directory.future_logs), None)
+
+    def copy_matches(self, partition: TopicPartition) -> bool:
+        """Whether the copy of a partition that is being moved has the records of its log, as far as it goes.
+
+        Not if the log was truncated or compacted since, nor after an unclean shutdown: log and copy may then differ in records
+        that were not flushed.
+        """
+        source, target = self._partitions.get(partition), self.future_of(partition)
+        if source is None or target is None or partition not in source.logs:
+            return False
+        is_clean = source.found is not None and target.found is not None
+        return self.copied_at.get(partition, (0, 0) if is_clean else None) == source.logs[partition].history
 
     def place(self, partition: TopicPartition, directory: LogDirectory) -> None:
         """Note that the log of `partition` is in `directory`."""
@@ -286,6 +300,7 @@ class LogDirectories:
         If a directory has failed, the marks have no broker epoch: the next registration counts as one after an unclean
         shutdown, also if the operator takes the failed directory out of log.dirs.
         """
+        await self._empty_wrong_copies()
         if not all(directory.is_online for directory in self._directories):
             broker_epoch = -1
         results = await asyncio.gather(
@@ -297,3 +312,15 @@ class LogDirectories:
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, LogDirectoryFailed):
                 raise result
+
+    async def _empty_wrong_copies(self) -> None:
+        """Empty the copies that do not match their logs any more: after a clean shutdown the next start continues each copy."""
+        for target in list(self.online()):
+            for partition, copy in list(target.future_logs.items()):
+                source = self._partitions.get(partition)
+                if source is None or not source.is_online or not copy.size_bytes or self.copy_matches(partition):
+                    continue
+                try:
+                    await copy.truncate_fully_and_start_at(0)
+                except LogDirectoryFailed as failed:
+                    self.note_loss(failed)

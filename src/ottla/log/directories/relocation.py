@@ -65,6 +65,7 @@ async def begin(home: LogDirectories, partition: TopicPartition, target: LogDire
             raise target.fail(error) from error
         future, _ = await load_log(disk, home.world.clock, folder, log.config, home.options, clean_shutdown=True)
         target.future_logs[partition] = future
+        home.copied_at[partition] = log.history
         if topic_id is not None:
             target.topic_ids[partition] = topic_id
         logger.info("%s is being moved from %s to %s", partition, source.path, target.path)
@@ -127,9 +128,6 @@ class Relocation:
         self.target = target
         self.log = source.logs[partition]
         self.future = target.future_logs[partition]
-        self._truncations = self.log.truncations
-        # After an unclean shutdown, log and copy may differ in records that were not flushed.
-        self._is_trusted = not self.future.size_bytes or (source.found is not None and target.found is not None)
 
     @classmethod
     def of(cls, home: LogDirectories, partition: TopicPartition) -> Relocation:
@@ -148,8 +146,7 @@ class Relocation:
 
     async def set_out(self) -> None:
         """Make sure that the copy can continue where it ends; start it over if not. Call before every piece."""
-        is_trusted = self._is_trusted and self._truncations == self.log.truncations
-        if is_trusted and self.future.size_bytes and can_go_on(self.log, self.future):
+        if self.future.size_bytes and self._home.copy_matches(self.partition) and can_go_on(self.log, self.future):
             return
         first = first_offset(self.log)
         if self.future.size_bytes or self.future.log_end_offset != first:
@@ -157,7 +154,7 @@ class Relocation:
                 logger.info("the copy of %s in %s starts over at offset %d", self.partition, self.target.path, first)
             await self.future.truncate_fully_and_start_at(first)
             await self.target.write_recovery_points()
-        self._is_trusted, self._truncations = True, self.log.truncations
+        self._home.copied_at[self.partition] = self.log.history
 
     async def warm_piece(self, bytes_max: int) -> None:
         """Read the next piece into the page cache, so that copying it does not wait for the device."""
@@ -244,6 +241,7 @@ class Switch:
         move.source.forget(partition)
         move.target.logs[partition] = move.target.future_logs.pop(partition)
         home.place(partition, move.target)
+        home.copied_at.pop(partition, None)
         home.deletions.put_off(move.source, doomed, log.config.file_delete_delay_ms)
         return future
 

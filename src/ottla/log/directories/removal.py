@@ -80,4 +80,5 @@ async def drop_future(home: LogDirectories, partition: TopicPartition) -> None:
     directory = home.future_of(partition)
     if directory is not None and directory.is_online:
         await home.deletions.delete_future(directory, partition)
+        home.copied_at.pop(partition, None)
         await directory.write_checkpoints()

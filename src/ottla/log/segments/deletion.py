@@ -138,6 +138,7 @@ async def replace_segments(log: "PartitionLog", new: list[Segment], old: list[Se
                 log.segments.remove(segment)
             for segment in new:
                 log.segments.add(segment)
+            log.replacements += 1
             log.bound_places.clear()
             await retire(log, old, frozenset(segment.base_offset for segment in new))
             for segment in new:

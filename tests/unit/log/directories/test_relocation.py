@@ -376,3 +376,70 @@ def test_compaction_continues_from_its_checkpoint_after_a_move() -> None:
     storage.fill(T_0, 5)
     run(directories.compactor.run_once(directories.logs))
     assert list(values(log_of(storage, T_0)))[-1] == log_of(storage, T_0).log_end_offset - 1
+
+
+def _go_on(storage: NodeStorage, is_after_a_stop: bool) -> Relocation:
+    """The move of t-0 that was left half done: asked for again, or found after a clean stop."""
+    if not is_after_a_stop:
+        return Relocation.of(storage.directories, T_0)
+    storage.reopen()
+    (move,) = found_at_start(storage.directories)
+    return move
+
+
+@pytest.mark.parametrize("is_after_a_stop", [False, True])
+def test_copy_left_behind_starts_over_if_the_log_was_truncated_since(storage: NodeStorage, is_after_a_stop: bool) -> None:
+    """Else the copy would bring back records that another leader had replaced, in place of acknowledged ones."""
+    storage.reopen()
+    move = run(under_way(storage))
+    while move.copy_piece(PIECE_BYTES):
+        pass
+    run(storage.directories.truncate(T_0, 30))
+    for number in range(40):
+        log_of(storage, T_0).append_as_leader(make_batch(b"of the next leader %d" % number), 1)
+    expected = values(log_of(storage, T_0))
+    move = _go_on(storage, is_after_a_stop)
+    assert values(run(complete(move))) == expected
+
+
+@pytest.mark.parametrize("is_after_a_stop", [False, True])
+def test_copy_left_behind_starts_over_if_the_log_was_compacted_since(is_after_a_stop: bool) -> None:
+    """Else a record that the copy has would come back: its tombstone is gone from the log."""
+    config = replace(SMALL, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0, delete_retention_ms=0)
+    storage = NodeStorage(compaction=True, topic_config=config)
+    storage.open()
+    storage.create("t")
+    log_of(storage, T_0).append_as_leader(make_batch(b"x" * 200, key=b"deleted"), 0)
+    storage.fill(T_0, 20)
+    storage.reopen()
+    move = run(under_way(storage))
+    assert 0 < move.copy_piece(PIECE_BYTES) < log_of(storage, T_0).size_bytes
+    log = log_of(storage, T_0)
+    log.append_as_leader(make_batch(None, key=b"deleted"), 0)
+    compactor = storage.directories.compactor
+    assert compactor is not None
+    for _ in range(3):
+        storage.fill(T_0, 20)
+        storage.clock.advance(1000)
+        run(compactor.run_once(storage.directories.logs))
+    expected = values(log)
+    assert None not in expected.values()
+    move = _go_on(storage, is_after_a_stop)
+    assert values(run(complete(move))) == expected
+
+
+def test_copy_from_before_a_power_loss_starts_over_also_after_a_clean_stop(storage: NodeStorage) -> None:
+    """The copy was flushed and the log was not: they differ, and the stop came before the move could go on."""
+    run(log_of(storage, T_0).flush())
+    storage.fill(T_0, 10)
+    move = run(under_way(storage))
+    while move.copy_piece(PIECE_BYTES):
+        pass
+    run(move.future.flush())
+    storage.crash(power_loss=True)
+    assert log_of(storage, T_0).log_end_offset < 80
+    for number in range(40):
+        log_of(storage, T_0).append_as_leader(make_batch(b"after the power loss %d" % number), 1)
+    expected = values(log_of(storage, T_0))
+    move = _go_on(storage, is_after_a_stop=True)
+    assert values(run(complete(move))) == expected
