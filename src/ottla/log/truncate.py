@@ -10,7 +10,7 @@ The producer state is rebuilt separately, from the newest snapshot left and the 
 import logging
 from typing import TYPE_CHECKING
 
-from ottla.errors import BrokenInvariant
+from ottla.errors import BrokenInvariant, CorruptFile
 from ottla.log.producers.producer_loading import rebuild_producers
 from ottla.log.segments.deletion import retire
 from ottla.log.segments.roll import new_segment
@@ -68,6 +68,9 @@ async def _cut(log: "PartitionLog", offset: int) -> None:
         await log.epochs.flush()
     except OSError as error:
         raise log.fail(error) from error
+    except CorruptFile as damage:
+        log.failure = log.write_barrier = damage  # half cut: not usable before the next start has recovered it
+        raise
     log.check_usable()
     log.write_barrier = None
 

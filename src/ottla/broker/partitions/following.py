@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.lane import BackgroundPauses
 from ottla.broker.partitions.partition import Partition
-from ottla.errors import BrokenInvariant, LogDirectoryFailed, OttlaError, OutOfDescriptors
+from ottla.errors import BrokenInvariant, CorruptFile, LogDirectoryFailed, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
 from ottla.ids import TopicPartition, Uuid
@@ -162,6 +162,8 @@ async def _settle_gap(here: Partitions, partition: Partition, before: PartitionS
         await here.directories.truncate(partition.name, gap_offset)
     except LogDirectoryFailed as failed:
         here.lose_directory(failed)
+    except CorruptFile as damage:
+        logger.error("%s is not replicated until the node is restarted: %s", partition.name, damage)
 
 
 async def _make(

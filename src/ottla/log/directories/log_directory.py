@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from ottla.env import Clock, DirectoryLock, Disk, Helpers
-from ottla.errors import LogDirectoryFailed, OttlaError
+from ottla.errors import CorruptFile, LogDirectoryFailed, OttlaError
 from ottla.ids import TopicPartition, Uuid
 from ottla.log.closing import close_all
 from ottla.log.directories.checkpoint import OffsetCheckpoint
@@ -236,7 +236,8 @@ class LogDirectory:
         A damaged partition still does, and one with an open gap: its broker must be out of the ISR when it comes back.
         """
         is_damaged = bool(self.damaged) and self.found is None
-        return not is_damaged and all(log.gap_offset is None for log in self.logs.values())
+        logs = self.logs.values()
+        return not is_damaged and all(log.gap_offset is None and not isinstance(log.failure, CorruptFile) for log in logs)
 
     async def _close_logs(self) -> None:
         turns = asyncio.Semaphore(PIECES_AT_ONCE)
@@ -245,7 +246,7 @@ class LogDirectory:
             async with turns:
                 await close_all(piece)
 
-        logs = [*self.logs.values(), *self.future_logs.values()]
+        logs = [log for log in (*self.logs.values(), *self.future_logs.values()) if not isinstance(log.failure, CorruptFile)]
         pieces = [logs[first : first + PIECE] for first in range(0, len(logs), PIECE)]
         for result in await asyncio.gather(*map(close, pieces), return_exceptions=True):
             if isinstance(result, LogDirectoryFailed):

@@ -8,10 +8,12 @@ from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, only_answer, virtual, waiting
 
 from ottla.broker.request import Pending, future_of
+from ottla.env import OpenMode
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, TopicPartition, Uuid
 from ottla.log.directories.partition_metadata import read_partition_metadata
+from ottla.log.names import LOG_SUFFIX, segment_file_name
 from ottla.log.partition_log import PartitionLog
 from ottla.metadata.image.image import ResourceType
 from ottla.sim.faults import Fault
@@ -212,6 +214,23 @@ def test_follower_fetches_again_from_a_gap_that_recovery_found(caplog: pytest.Lo
         await held.change("t", 0, leader=2)
         assert (log.log_end_offset, log.gap_offset) == (1, None)
         assert "t-0: truncated from 3 to 1" in caplog.text
+
+    virtual(scenario())
+
+
+def test_damage_before_a_gap_keeps_one_partition_from_following(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        held, log = await held_with_a_gap()
+        path = f"{log.folder}/{segment_file_name(0, LOG_SUFFIX)}"
+        data = log.disk.read_file(path)
+        file = log.disk.open(path, OpenMode.WRITE)
+        file.truncate(0)
+        file.append(bytes(30) + data[30:])
+        await held.change("t", 0, leader=2, replicas=[1, 2], directories=[DIRECTORY_MIGRATING] * 2)
+        assert "t-0 is not replicated until the node is restarted: " in caplog.text
+        with pytest.raises(KafkaError, match="no batch of magic 2 begins here") as refused:
+            held.partition("t").append_as_follower(bytes(make_batch(b"a", base_offset=1)), held.partition("t").leader_epoch)
+        assert refused.value.code == ErrorCode.CORRUPT_MESSAGE
 
     virtual(scenario())
 

@@ -4,11 +4,12 @@ import asyncio
 import logging
 
 import pytest
+from tests.support.logs.batches import make_batch
 from tests.support.logs.log_directories import SMALL, TOPIC_ID, NodeStorage
 from tests.support.logs.partition_logs import run
 
 from ottla.env import OpenMode
-from ottla.errors import DirectoryInUse, KafkaError
+from ottla.errors import CorruptFile, DirectoryInUse, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
 from ottla.log.directories.meta_properties import MetaProperties, WrongDirectory, read_meta_properties, write_meta_properties
@@ -432,6 +433,37 @@ def test_truncation_lowers_a_recovery_point_that_rose_while_it_waited() -> None:
 
     run(truncate())
     assert node.disk.read_file("/a/recovery-point-offset-checkpoint") == b"0\n1\nt 0 50\n"
+
+
+def test_damage_found_by_a_truncation_is_named_and_recovered_by_the_next_start() -> None:
+    """The log is half cut. It said that a bug had written to it, which stops the node, and again after every start."""
+    node = NodeStorage(("/a",))
+    directories = node.open()
+    partition, other = node.create("t"), node.create("u")
+    node.fill(partition)
+    node.fill(other)
+    log = directories.find(partition)
+    assert log is not None
+    run(log.flush())
+    segment = log.segments.at(36)
+    assert segment is not None
+    place = segment.find(40)
+    assert place is not None
+    path = f"{log.folder}/{segment_file_name(36, LOG_SUFFIX)}"
+    data = node.disk.read_file(path)
+    file = node.disk.open(path, OpenMode.WRITE)
+    file.truncate(place.position)
+    file.append(bytes(100) + data[place.position + 100 :])
+    for _ in range(2):
+        with pytest.raises(CorruptFile, match="no batch of magic 2 begins here"):
+            run(directories.truncate(partition, 48))
+    with pytest.raises(CorruptFile):
+        log.append_as_follower(bytes(make_batch(b"a", base_offset=48)), 0)
+    directories = node.reopen()
+    assert directories.directories[0].found is None
+    assert node.ends()["t-0"][2] == 40
+    assert node.ends()["u-0"][2] == 60
+    assert run(directories.truncate(partition, 38))
 
 
 def _log_with_a_gap(node: NodeStorage, partition: TopicPartition) -> PartitionLog:
