@@ -159,6 +159,9 @@ class TransactionManager:
         """Commit a group's offsets if and only if the transaction is committed."""
         self._check("send_offsets_to_transaction", State.IN_TRANSACTION)
         commit = requests.OffsetCommit(group, dict(offsets))
+        if not offsets:  # TxnOffsetCommit without offsets begins no transaction, and EndTxn would then be refused
+            commit.pending.finish()
+            return commit.pending
         commit.is_added = self.is_implicit
         self._has_offsets = self._has_offsets or self.is_implicit
         self._offset_commits.append(commit)

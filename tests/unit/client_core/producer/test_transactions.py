@@ -56,6 +56,21 @@ def test_each_transaction_ends_once_as_asked(raises_epochs: bool, plan: list[Any
 
 
 @pytest.mark.parametrize("raises_epochs", [False, True])
+def test_no_offsets_are_not_sent_and_begin_no_transaction(raises_epochs: bool) -> None:
+    """A coordinator refuses the EndTxn of a transaction that has not begun, and that is fatal."""
+    world = TransactionWorld(raises_epochs=raises_epochs)
+    world.run(world.manager.initialize())
+    world.manager.begin()
+    pending = world.manager.send_offsets({}, ConsumerGroupMetadata("g"))
+    assert pending.is_done
+    assert pending.error is None
+    assert world.manager.end(is_commit=True).is_done
+    assert world.manager.state is State.READY
+    with pytest.raises(IllegalStateError, match="begin_transaction first"):
+        world.manager.send_offsets({}, ConsumerGroupMetadata("g"))
+
+
+@pytest.mark.parametrize("raises_epochs", [False, True])
 def test_no_transaction_begins_while_the_outcome_of_an_end_is_unknown(raises_epochs: bool) -> None:
     world = TransactionWorld(raises_epochs=raises_epochs)
     world.run(world.manager.initialize())
