@@ -108,14 +108,17 @@ class Intake:
             return found.choose(state, record[1], 0)
 
     def _state(self, topic: str) -> TopicState:
+        # The accumulator's count, not the metadata's: the metadata forgets topics that are idle or deleted, and with another
+        # count a key would change its partition.
+        count = self._core.accumulator.topics[topic].partition_count
         info = self._core.metadata.topic(topic)
-        partitions = () if info is None else info.partitions
+        partitions = () if info is None else info.partitions[:count]
         state = self._states.get(topic)
         available = [each.partition for each in partitions if each.leader >= 0]
         if state is None:
-            state = self._states[topic] = TopicState(topic, max(1, len(partitions)), available)
+            state = self._states[topic] = TopicState(topic, count, available)
         else:
-            state.update(max(1, len(partitions)), available)
+            state.update(count, available)
         return state
 
     def _next_partition(self, topic: str, count: int) -> int:

@@ -76,3 +76,14 @@ def test_topic_names() -> None:
         check_topic_name("a/b")
     with pytest.raises(TypeError, match="not int"):
         check_topic_name(5)
+
+
+def test_partition_count_stays_when_the_metadata_forgets_a_topic() -> None:
+    """The metadata forgets a topic after metadata.max.idle.ms: a key must not change its partition."""
+
+    def check(intake: Intake) -> None:
+        intake._core.accumulator.set_partition_count("t", 3)
+        assert intake._core.metadata.topic("t") is None
+        assert intake.partition("t", -1, (0, b"k", b"v", NO_HEADERS), (b"k", b"v")) == 2
+
+    with_intake(check, partitioner_class=lambda *arguments: arguments[5][-1])
