@@ -198,11 +198,24 @@ class Producer(MeasuredFace, PlainSend, Generic[K, V]):
         delivery = self._accumulator.append(topic, partition, record, on_delivery, now_ms)
         if delivery is None:
             return self._append_when_free(topic, partition, record, on_delivery, deadline_s)
-        if self._core.is_finished:  # another thread has closed the producer since
-            delivery.batch.fail(self._unusable())
-        elif self._core.fault is not None or self._accumulator.must_wake(now_ms):
-            self._thread.post(self._core.wake)
+        if self._core.is_finished:
+            raise self._too_late(delivery)
+        if self._core.fault is not None or self._accumulator.must_wake(now_ms):
+            self._wake()
         return delivery
+
+    def _too_late(self, delivery: Delivery) -> IllegalStateError:
+        """The error for a record that was added after another thread had closed the producer: nothing sends its batch."""
+        error = self._unusable()
+        delivery.batch.fail(error)
+        return error
+
+    def _wake(self) -> None:
+        try:
+            self._thread.post(self._core.wake)
+        except RuntimeError:
+            if not self._is_closed:  # if it is, the loop has ended and nothing is left to do
+                raise
 
     def _know_topic(self, topic: str, partition: int, deadline_s: float) -> None:
         if self._thread.is_current:
@@ -232,11 +245,13 @@ class Producer(MeasuredFace, PlainSend, Generic[K, V]):
         began_s = self._world.clock.monotonic_s()
         patience = Patience(self._world.clock)
         accumulator.wait_for_memory(ticket)
-        self._thread.post(self._core.wake)
+        self._wake()
         try:
             while True:
                 signal.clear()
                 delivery = accumulator.append(topic, partition, record, on_delivery, self._core.now_ms(), ticket)
+                if delivery is not None and self._core.is_finished:
+                    raise self._too_late(delivery)
                 if delivery is not None:
                     return delivery
                 left_s = deadline_s - self._world.clock.monotonic_s()
@@ -247,7 +262,7 @@ class Producer(MeasuredFace, PlainSend, Generic[K, V]):
                     raise without_frames(self._core.fault)
         finally:
             self._core.leave_queue(ticket, began_s)
-            self._thread.post(self._core.wake)
+            self._wake()
 
     def send_many(
         self,

@@ -86,6 +86,23 @@ def test_a_cancelled_send_leaves_the_producer_usable(broker: Broker) -> None:
     asyncio.run(asyncio.wait_for(run(), HANG_S))
 
 
+def test_close_ends_a_send_that_waits_for_memory(broker: Broker) -> None:
+    async def run() -> None:
+        producer: Producer[bytes, bytes] = Producer(
+            broker.bootstrap_servers, buffer_memory=2_000, batch_size=1_000, linger_ms=0
+        )
+        await (await producer.send("t", b"v"))
+        with broker.faults.hang("Produce"):
+            waiting = [asyncio.ensure_future(producer.send("t", b"x" * 900)) for _ in range(3)]
+            await asyncio.wait(waiting, timeout=0.2)
+            assert [task.done() for task in waiting] == [True, True, False]
+            await producer.close(0.1)
+            with pytest.raises(IllegalStateError, match="closed"):
+                await waiting[2]
+
+    asyncio.run(asyncio.wait_for(run(), HANG_S))
+
+
 def test_flush_and_metadata_time_out_with_a_reason(broker: Broker) -> None:
     async def run() -> None:
         async with Producer("127.0.0.1:1", max_block_ms=200) as producer:
