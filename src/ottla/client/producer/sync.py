@@ -224,7 +224,7 @@ class Producer(MeasuredFace, PlainSend, Generic[K, V]):
                 "for itself. Call partitions_for before"
             )
         timeout_s = max(0.0, deadline_s - self._world.clock.monotonic_s())
-        self._thread.call(lambda: self._core.know_topic(topic, partition, timeout_s))
+        self._wait_for(lambda: self._core.know_topic(topic, partition, timeout_s))
 
     def _append_when_free(
         self,
@@ -444,7 +444,17 @@ class Producer(MeasuredFace, PlainSend, Generic[K, V]):
     def _call(self, start: Callable[[], Any]) -> Any:
         if self._is_closed or self._lineage.generation != self._generation:
             raise self._unusable()
-        return self._thread.call(start)
+        return self._wait_for(start)
+
+    def _wait_for(self, start: Callable[[], Any]) -> Any:
+        from asyncio import CancelledError
+
+        try:
+            return self._thread.call(start)
+        except (CancelledError, RuntimeError):
+            if self._is_closed:  # another thread has, and its event loop has ended
+                raise self._unusable() from None
+            raise
 
     def _unusable(self) -> IllegalStateError:
         if self._lineage.generation == self._generation:

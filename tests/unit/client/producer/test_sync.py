@@ -331,33 +331,6 @@ def test_close_sends_what_is_left_and_ends_the_producer(broker: Broker) -> None:
             call()
 
 
-def test_close_ends_a_send_that_waits_for_memory(broker: Broker) -> None:
-    """Its record must not end up in a batch that nothing sends, whose result would never come."""
-    small = {"buffer_memory": 2_000, "batch_size": 1_000, "linger_ms": 0}
-    producer: Producer[bytes, bytes] = Producer(broker.bootstrap_servers, **small)
-    producer.send("t", b"v").result(HANG_S)
-    raised: list[BaseException] = []
-
-    def send_one_more() -> None:
-        try:
-            producer.send("t", b"x" * 900)
-        except IllegalStateError as error:
-            raised.append(error)
-
-    with broker.faults.hang("Produce"):
-        taken = [producer.send("t", b"x" * 900) for _ in range(2)]
-        thread = threading.Thread(target=send_one_more)
-        thread.start()
-        deadline_s = time.monotonic() + HANG_S
-        while not producer._accumulator.waiting_count and time.monotonic() < deadline_s:
-            time.sleep(0.01)
-        producer.close(0.2)
-        thread.join(HANG_S)
-    assert [str(error) for error in raised] == ["this producer is closed: make a new one"]
-    assert all(isinstance(each.exception(HANG_S), IllegalStateError) for each in taken)
-    assert all(batch.is_done for batch in producer._accumulator.incomplete)
-
-
 def test_close_that_runs_out_of_time_fails_and_counts_what_is_left(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     producer: Producer[bytes, bytes] = Producer(broker.bootstrap_servers, linger_ms=0)
     producer.partitions_for("t")
