@@ -101,6 +101,8 @@ class RealLoopThread:
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
         self._process_id = os.getpid()
+        self._calls: set[_Call] = set()
+        """Those that a thread waits for."""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -116,6 +118,7 @@ class RealLoopThread:
         if self.is_current:
             raise RuntimeError("a callback of a client must not wait for the same client: it would wait for itself")
         call = _Call(start)
+        self._calls.add(call)
         try:
             self._loop.call_soon_threadsafe(call.begin)
             if not call.ended.wait(timeout_s):
@@ -125,6 +128,8 @@ class RealLoopThread:
         except BaseException:
             call.cancel(self._loop)  # Ctrl-C: what was begun must not go on behind the caller's back
             raise
+        finally:
+            self._calls.discard(call)
         if call.error is not None:
             raise call.error
         return call.result  # type: ignore[no-any-return]  # a call keeps it untyped
@@ -141,13 +146,15 @@ class RealLoopThread:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_forever()
-            pending = asyncio.all_tasks(self._loop)
-            for task in pending:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
+            while pending := asyncio.all_tasks(self._loop):  # calls may come while others are cancelled
+                for task in pending:
+                    task.cancel()
+                self._loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         finally:
             self._loop.close()
+            for call in tuple(self._calls):  # those that have not begun: no loop runs them any more
+                call.give_up()
 
 
 class _Call:
@@ -180,6 +187,11 @@ class _Call:
     def _end(self, error: BaseException | None) -> None:
         self.error = error
         self.ended.set()
+
+    def give_up(self) -> None:
+        """End a call whose loop is closed."""
+        if not self.ended.is_set():
+            self._end(asyncio.CancelledError())
 
     def cancel(self, loop: asyncio.AbstractEventLoop) -> None:
         """Cancel the call in the loop's thread, and wait until it has ended."""

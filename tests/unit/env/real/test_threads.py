@@ -107,6 +107,47 @@ def test_stop_cancels_what_still_runs() -> None:
     assert not thread.is_alive
 
 
+def test_a_call_that_comes_while_the_loop_ends_is_cancelled() -> None:
+    """Nothing runs its task any more: it would wait for ever."""
+    thread = RealThreads().start_loop("test")
+    is_ending = threading.Event()
+    may_end = threading.Event()
+    tasks: list[asyncio.Future[None]] = []
+    raised: list[BaseException] = []
+
+    async def end_slowly() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            is_ending.set()
+            while not may_end.is_set():
+                await asyncio.sleep(0.01)
+
+    async def begin() -> None:
+        tasks.append(asyncio.ensure_future(end_slowly()))
+        await asyncio.sleep(0)
+
+    async def wait() -> None:
+        may_end.set()
+        await asyncio.sleep(60)
+
+    def call() -> None:
+        try:
+            thread.call(wait)
+        except asyncio.CancelledError as error:
+            raised.append(error)
+
+    thread.call(begin)
+    stopping = threading.Thread(target=thread.stop, args=(5,))
+    stopping.start()
+    assert is_ending.wait(5)
+    calling = threading.Thread(target=call, daemon=True)
+    calling.start()
+    calling.join(5)
+    stopping.join(5)
+    assert len(raised) == 1
+
+
 def test_a_thread_is_not_alive_in_a_forked_child(thread: RealLoopThread) -> None:
     reading, writing = os.pipe()
     child = os.fork()
