@@ -178,7 +178,7 @@ class Producer(MeasuredFace, Generic[K, V]):
         deadline_s = self._world.clock.monotonic_s() + max_block_s
         if not intake.knows(topic, partition):
             await core.know_topic(topic, partition, max_block_s)
-            self._check_not_closed(core)
+            self._check_open()
             intake.check_partition(topic, partition)
         partition = intake.partition(topic, partition, record, given)
         now_ms = core.now_ms()
@@ -210,7 +210,7 @@ class Producer(MeasuredFace, Generic[K, V]):
             async with asyncio.timeout(max(0.0, deadline_s - self._world.clock.monotonic_s())):
                 while True:
                     free.clear()
-                    self._check_not_closed(core)
+                    self._check_open()
                     delivery = accumulator.append(topic, partition, record, on_delivery, core.now_ms(), ticket)
                     if delivery is not None:
                         return delivery
@@ -223,11 +223,6 @@ class Producer(MeasuredFace, Generic[K, V]):
         finally:
             core.leave_queue(ticket, began_s)
             core.wake()
-
-    def _check_not_closed(self, core: ProducerCore) -> None:
-        """Raise if another task has closed the producer while this one waited: nothing sends what is added now."""
-        if core.is_finished:
-            raise IllegalStateError("this producer is closed: make a new one")
 
     async def send_many(
         self,
@@ -269,6 +264,7 @@ class Producer(MeasuredFace, Generic[K, V]):
         return deliveries
 
     def _check_open(self) -> None:
+        """Raise if another task has closed the producer, or ended the transaction, while this one waited."""
         core = self._start()
         if core.transactions is not None:
             core.transactions.check_send()

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.client.connections import ConnectionPool
 from ottla.client.link_options import link_options
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ottla.client_core.producer.keeping import TransactionKeep
     from ottla.client_core.producer.transactions import TransactionManager
 
+T = TypeVar("T")
 logger = logging.getLogger("ottla.client.producer")
 
 
@@ -372,10 +373,8 @@ class ProducerCore:
 
     async def commit(self) -> None:
         """Send what is left, then commit."""
-        manager = self._manager
         with self._measured("commit"):
-            await self.flush(self.settings.max_block_ms / 1000, "commit_transaction()")
-            await self._await(manager.end(is_commit=True))
+            await self._await(await self._flush_before(partial(self._manager.end, is_commit=True), "commit_transaction()"))
 
     async def abort(self, timeout_s: float | None = None) -> None:
         """Drop what is not sent, wait for what is, then abort."""
@@ -383,8 +382,19 @@ class ProducerCore:
         self.sender.outcomes.abort_unsent(TransactionAbortedError())
         self._call_back()
         with self._measured("abort"):
-            await self.flush(self.settings.max_block_ms / 1000 if timeout_s is None else timeout_s)
-            await self._await(manager.end(is_commit=False), timeout_s)
+            pending = await self._flush_before(partial(manager.end, is_commit=False), "abort_transaction()", timeout_s)
+            await self._await(pending, timeout_s)
+
+    async def _flush_before(self, end: Callable[[], T], call: str, timeout_s: float | None = None) -> T:
+        """Send what is left, then call `end`. Meanwhile the transaction takes no records: they would be sent behind its end."""
+        self._manager.is_ending = is_left = True
+        try:
+            while is_left:  # again if a thread was just adding a record
+                await self.flush(self.settings.max_block_ms / 1000 if timeout_s is None else timeout_s, call)
+                is_left = not all(batch.is_done for batch in list(self.accumulator.incomplete))
+            return end()
+        finally:
+            self._manager.is_ending = False
 
     @contextmanager
     def _measured(self, step: Step) -> Iterator[None]:
@@ -400,13 +410,11 @@ class ProducerCore:
 
     async def detach(self) -> TransactionIdentity:
         """Send what is left, and leave the transaction open for another process."""
-        await self.flush(self.settings.max_block_ms / 1000)
-        return self._manager.detach()
+        return await self._flush_before(self._manager.detach, "detach_transaction()")
 
     async def prepare(self) -> PreparedTransaction:
         """Send what is left, and allow nothing but an end."""
-        await self.flush(self.settings.max_block_ms / 1000)
-        return self._manager.prepare()
+        return await self._flush_before(self._manager.prepare, "prepare_transaction()")
 
     async def complete(self, prepared: PreparedTransaction) -> bool:
         """Commit the prepared transaction if it is this one, else abort it. Whether this one is committed."""

@@ -192,6 +192,7 @@ class Producer(MeasuredFace, PlainSend, Generic[K, V]):
         deadline_s = self._world.clock.monotonic_s() + self._core.settings.max_block_ms / 1000
         if not self._intake.knows(topic, partition):
             self._know_topic(topic, partition, deadline_s)
+            self._check_open()
             self._intake.check_partition(topic, partition)
         partition = self._intake.partition(topic, partition, record, given)
         now_ms = self._core.now_ms()
@@ -249,6 +250,7 @@ class Producer(MeasuredFace, PlainSend, Generic[K, V]):
         try:
             while True:
                 signal.clear()
+                self._check_open()
                 delivery = accumulator.append(topic, partition, record, on_delivery, self._core.now_ms(), ticket)
                 if delivery is not None and self._core.is_finished:
                     raise self._too_late(delivery)
@@ -298,6 +300,7 @@ class Producer(MeasuredFace, PlainSend, Generic[K, V]):
         return deliveries
 
     def _check_open(self) -> None:
+        """Raise if another thread has closed the producer, or ended the transaction, while this one waited."""
         if self._is_closed or self._lineage.generation != self._generation:
             raise self._unusable()
         if self._transactions is not None:

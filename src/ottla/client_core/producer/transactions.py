@@ -101,6 +101,8 @@ class TransactionManager:
         self._unsure: requests.Context | None = None
         """The last request to add partitions or offsets that got no answer: it may have begun the transaction."""
         self._is_bump_needed = False
+        self.is_ending = False
+        """Whether the last records are being sent before an end: others would be sent behind it."""
         self.is_keeping = False
         """Whether the producer that is being initialized keeps the transaction that an earlier one has prepared."""
         self.prepared: PreparedTransaction | None = None
@@ -154,6 +156,8 @@ class TransactionManager:
         """Raise if records cannot be sent now. May be called from every thread."""
         if self.state is not State.IN_TRANSACTION:
             self._check("send", State.IN_TRANSACTION)
+        if self.is_ending:
+            raise IllegalStateError("send is not possible now: the transaction is being ended; begin another one first")
 
     def send_offsets(self, offsets: Mapping[Key, OffsetAndMetadata], group: ConsumerGroupMetadata) -> Pending:
         """Commit a group's offsets if and only if the transaction is committed."""
@@ -261,8 +265,8 @@ class TransactionManager:
 
     def may_send(self, key: Key) -> bool:
         """Whether records may go to a partition now. If it is not in the transaction yet, it is going to be added."""
-        if self.is_spoiled:
-            return False
+        if self.state is not State.IN_TRANSACTION:
+            return False  # outside of it, a record would begin another one, which nobody ends
         if key in self._partitions:
             return True
         if self.is_implicit:

@@ -133,6 +133,42 @@ def test_a_commit_that_timed_out_gives_its_outcome_when_it_is_repeated_later(bro
 
 
 @pytest.mark.parametrize("is_commit", [True, False])
+def test_a_transaction_that_is_being_ended_takes_no_records(broker: Broker, is_commit: bool) -> None:
+    """They would be sent behind its end, and begin a transaction that nobody ends."""
+
+    async def run() -> None:
+        async with Producer(broker.bootstrap_servers, transactional_id=f"ending {is_commit}", linger_ms=0) as producer:
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            with broker.faults.delay("Produce", 0.5, times=1):
+                await producer.send("t", b"v", partition=0)
+                await asyncio.sleep(0.1)
+                ending = asyncio.ensure_future(producer.commit_transaction() if is_commit else producer.abort_transaction())
+                await asyncio.sleep(0.1)
+                with pytest.raises(IllegalStateError, match="being ended"):
+                    await producer.send("t", b"late", partition=1)
+                await ending
+            assert not producer._start().accumulator.incomplete
+
+    asyncio.run(asyncio.wait_for(run(), HANG_S))
+
+
+def test_a_send_that_waits_does_not_join_the_next_transaction(broker: Broker) -> None:
+    async def run() -> None:
+        async with Producer(broker.bootstrap_servers, transactional_id="waits") as producer:
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            with broker.faults.delay("Metadata", 1.0, times=1):
+                sending = asyncio.ensure_future(producer.send("t", b"late"))
+                await asyncio.sleep(0.1)
+                await producer.commit_transaction()
+                with pytest.raises(IllegalStateError, match="begin_transaction first"):
+                    await sending
+
+    asyncio.run(asyncio.wait_for(run(), HANG_S))
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
 def test_a_detached_transaction_is_ended_by_another_producer(broker: Broker, is_commit: bool) -> None:
     async def run() -> None:
         async with Producer(broker.bootstrap_servers, transactional_id=f"left-{is_commit}") as producer:
