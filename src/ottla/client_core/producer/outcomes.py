@@ -75,7 +75,9 @@ class BatchOutcomes:
         error = exception_of(answer.error_code, f"records for {batch.topic}-{batch.partition} were refused: {said}")
         error.record_errors = tuple((each.batch_index, each.batch_index_error_message or said) for each in answer.record_errors)
         leader = answer.current_leader
-        if leader is not None and leader.leader_id >= 0:
+        topic = self._metadata.topic(batch.topic)
+        # The epochs of a topic that was made again start over: a late hint about the former one would outlast all later news.
+        if leader is not None and leader.leader_id >= 0 and topic is not None and topic.id == batch.topic_id:
             self._metadata.learn_leader(*batch.key, leader.leader_id, leader.leader_epoch, nodes)
         if answer.error_code in _TOO_LARGE and batch.count > 1:
             self._split(batch)

@@ -7,12 +7,13 @@ import pytest
 from tests.support.producers.settings import small_settings
 
 from ottla.client_core.connecting import Connecting
-from ottla.client_core.metadata import Metadata
+from ottla.client_core.metadata import Metadata, Node
 from ottla.client_core.producer.accumulator import Accumulator
 from ottla.client_core.producer.batch import ProducerBatch
 from ottla.client_core.producer.outcomes import BatchOutcomes
 from ottla.errors import KafkaError, NetworkError, TopicAuthorizationError
 from ottla.errors.codes import ErrorCode
+from ottla.ids import ZERO_UUID, Uuid
 from ottla.records.compression import Codec
 from ottla.records.kernels import NO_HEADERS
 from ottla.wire.messages.metadata import (
@@ -21,7 +22,7 @@ from ottla.wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from ottla.wire.messages.produce import PartitionProduceResponse
+from ottla.wire.messages.produce import LeaderIdAndEpoch, PartitionProduceResponse
 
 
 class World:
@@ -70,6 +71,17 @@ def test_a_retriable_error_puts_the_batch_back_and_refreshes_the_leaders() -> No
     assert world.batch.retry_at_ms > 100
     assert len(world.metadata.step(10_000)) == 1
     assert "1 attempt failed" in world.outcomes.why_not_stored(world.batch)
+
+
+@pytest.mark.parametrize(("topic_id", "leader"), [(ZERO_UUID, (2, 9)), (Uuid(b"f" * 16), (1, 1))])
+def test_a_leader_is_learned_only_of_the_topic_that_was_sent_to(topic_id: Uuid, leader: tuple[int, int]) -> None:
+    """Epochs start over when a topic is made again: metadata with a lower one than the hint's would be ignored for ever."""
+    world = World()
+    world.batch.topic_id = topic_id
+    hint = LeaderIdAndEpoch(leader_id=2, leader_epoch=9)
+    answer = PartitionProduceResponse(index=0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=hint)
+    world.outcomes.answered(world.batch, answer, [Node(2, "h", 2)], 100)
+    assert world.metadata.leader("t", 0) == leader
 
 
 @pytest.mark.parametrize(
