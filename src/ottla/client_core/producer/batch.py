@@ -198,6 +198,12 @@ class ProducerBatch(OpenBatch):
         self._drop_bytes()
         return parts
 
+    def unfinished(self) -> list[ProducerBatch]:
+        """What of it is still to be stored: itself, or the parts of its parts."""
+        if not self.parts:
+            return [] if self.is_done else [self]
+        return [each for _, part in self.parts for each in part.unfinished()]
+
     # Result
 
     def complete(self, base_offset: int, append_time_ms: int) -> None:

@@ -164,7 +164,7 @@ class BatchOutcomes:
         while (batch := self._accumulator.oldest) is not None:
             if now_ms < batch.created_ms + limit_ms:
                 return
-            for each in [part for _, part in batch.parts if not part.is_done] or [batch]:
+            for each in batch.unfinished() or [batch]:  # a part that was split is done when its own parts are
                 self._accumulator.drop(each)
                 self._give_up(each, self._timed_out(each, now_ms), is_known_unstored=False)
 

@@ -11,7 +11,7 @@ from ottla.client_core.metadata import Metadata, Node
 from ottla.client_core.producer.accumulator import Accumulator
 from ottla.client_core.producer.batch import ProducerBatch
 from ottla.client_core.producer.outcomes import BatchOutcomes
-from ottla.errors import KafkaError, NetworkError, TopicAuthorizationError
+from ottla.errors import KafkaError, NetworkError, TimeoutError, TopicAuthorizationError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID, Uuid
 from ottla.records.compression import Codec
@@ -153,3 +153,24 @@ def test_a_connection_that_will_not_open_fails_what_waits_for_its_node() -> None
     assert not world.batch.is_done
     world.outcomes.fail_unsent_to(1, error)
     assert world.batch.error is error
+
+
+def test_a_batch_that_was_split_twice_expires_when_all_of_it_has() -> None:
+    """Who waits for it reads its errors at once: a part without an error counts as stored."""
+    world = World()
+    for _ in range(8):
+        world.accumulator.append("t", 0, (0, None, b"v", NO_HEADERS), None, 0)
+    queue = world.accumulator.queues["t", 0]
+    whole = world.batch = world.accumulator.take(queue)
+    seen: list[KafkaError | None] = []
+    whole.waiters.append(lambda: seen.extend(whole.error_of(index) for index in range(whole.count)))
+    whole.seal(Codec.NONE, None, False)
+    world.answer(ErrorCode.MESSAGE_TOO_LARGE)
+    part = world.batch = world.accumulator.take(queue)
+    part.seal(Codec.NONE, None, False)
+    world.answer(ErrorCode.MESSAGE_TOO_LARGE)
+    assert part.parts
+    world.outcomes.expire(1_000_000_000)
+    assert len(seen) == 8
+    assert all(isinstance(error, TimeoutError) for error in seen)
+    assert not world.accumulator.incomplete
