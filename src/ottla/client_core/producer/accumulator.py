@@ -356,6 +356,5 @@ class Accumulator:
 
     @property
     def record_count(self) -> int:
-        """How many records are not done."""
-        with self.lock:
-            return sum(batch.count for batch in self.incomplete if batch.parent is None)
+        """How many records are not done. Without the lock: the collector asks, in a thread that may hold it."""
+        return sum(batch.count for batch in list(self.incomplete) if batch.parent is None)

@@ -140,7 +140,8 @@ class RealLoopThread:
     def stop(self, timeout_s: float) -> None:
         if self.is_alive:
             self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(timeout_s)
+            if not self.is_current:  # it is if the collector runs there, and finds a client that was dropped
+                self._thread.join(timeout_s)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

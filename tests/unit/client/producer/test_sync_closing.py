@@ -1,5 +1,6 @@
-"""The synchronous producer is closed while other threads wait in it."""
+"""The synchronous producer is closed while other threads wait in it, or dropped without being closed."""
 
+import gc
 import threading
 import time
 
@@ -59,3 +60,22 @@ def test_close_ends_calls_of_other_threads(broker: Broker, call: str) -> None:
     (error,) = raised
     assert isinstance(error, IllegalStateError), repr(error)
     assert "this producer is closed" in str(error)
+
+
+def test_a_producer_may_be_collected_in_a_thread_that_holds_its_lock(broker: Broker) -> None:
+    """The collector runs wherever something is allocated, in the producer's own thread too."""
+    producer: Producer[bytes, bytes] = Producer(broker.bootstrap_servers)
+    producer.send("t", b"v").result(HANG_S)
+    lock, own_thread = producer._accumulator.lock, producer._thread
+    ended = threading.Event()
+    cycle: list[object] = [producer]
+    cycle.append(cycle)
+
+    def collect() -> None:
+        with lock:
+            gc.collect()
+        ended.set()
+
+    del producer, cycle
+    own_thread.post(collect)
+    assert ended.wait(5)
