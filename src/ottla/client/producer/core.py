@@ -32,13 +32,7 @@ from ottla.client_core.producer.pending import Pending
 from ottla.client_core.producer.producer_ids import ProducerIds
 from ottla.client_core.producer.sender import Sender
 from ottla.config.client import ProducerSettings
-from ottla.errors import (
-    BufferExhaustedError,
-    IllegalStateError,
-    KafkaError,
-    TimeoutError,
-    TransactionAbortedError,
-)
+from ottla.errors import BufferExhaustedError, IllegalStateError, KafkaError, TimeoutError, TransactionAbortedError
 from ottla.errors.faults import without_frames
 from ottla.errors.texts import counted
 from ottla.ids import Uuid
@@ -303,8 +297,10 @@ class ProducerCore:
         return left
 
     def abandon(self) -> None:
-        """Send nothing more: the producer was dropped."""
+        """Send nothing more: the producer was dropped. Handles of its records may still be waited for."""
         self.is_closed = self.is_finished = True
+        text = "the producer was dropped without close() before the record was stored: keep it, and close it, or use `with`"
+        self.sender.outcomes.fail_all(IllegalStateError(text))
         self.runner.close()
         self._pool.close()
 

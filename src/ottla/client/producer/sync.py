@@ -476,4 +476,5 @@ def _abandoned(core: ProducerCore, thread: LoopThread, lineage: Lineage, generat
     if lineage.generation != generation:
         return
     producer_dropped(logger, core.accumulator.record_count)
+    thread.post(core.abandon)
     thread.stop(0.1)

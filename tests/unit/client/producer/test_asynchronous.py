@@ -261,3 +261,12 @@ def test_a_transaction_call_that_times_out_raises(broker: Broker) -> None:
                 await producer.init_transactions()
 
     asyncio.run(asyncio.wait_for(run(), HANG_S))
+
+
+def test_deliveries_of_a_dropped_producer_fail(broker: Broker) -> None:
+    async def run() -> None:
+        delivery = await Producer(broker.bootstrap_servers, linger_ms=5_000).send("t", b"v")
+        with pytest.raises(IllegalStateError, match="dropped without close"):
+            await delivery
+
+    asyncio.run(asyncio.wait_for(run(), 10))

@@ -79,3 +79,9 @@ def test_a_producer_may_be_collected_in_a_thread_that_holds_its_lock(broker: Bro
     del producer, cycle
     own_thread.post(collect)
     assert ended.wait(5)
+
+
+def test_deliveries_of_a_dropped_producer_fail(broker: Broker) -> None:
+    """They do not keep their producer: without an error, this would wait for ever."""
+    with pytest.raises(IllegalStateError, match="dropped without close"):
+        Producer(broker.bootstrap_servers, linger_ms=5_000).send("t", b"v").result(HANG_S)
