@@ -65,9 +65,16 @@ class ThreadWaiting:
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
+        self._lineage = threads.lineage()
+        self._generation = self._lineage.generation
         self.thread: LoopThread | None = None
 
     def wait(self, batch: ProducerBatch, timeout_s: float | None) -> None:
+        if self._lineage.generation != self._generation:
+            raise IllegalStateError(
+                f"this record for {batch.topic}-{batch.partition} was sent before a fork: only the process that has sent it "
+                "learns what becomes of it"
+            )
         if self.thread is not None and self.thread.is_current:
             raise IllegalStateError("a delivery callback must not wait for another record: it would wait for itself")
         signal = self._threads.signal()

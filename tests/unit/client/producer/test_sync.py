@@ -382,6 +382,10 @@ def test_a_forked_child_cannot_use_the_producer(broker: Broker) -> None:
         "        producer.send('t', b'w')\n"
         "    except Exception as error:\n"
         "        print(error, flush=True)\n"
+        "    try:\n"
+        "        sent.result(30)\n"
+        "    except Exception as error:\n"
+        "        print(error, flush=True)\n"
         "    producer.close()\n"
         "    os._exit(0)\n"
         "os.waitpid(child, 0)\n"
@@ -390,6 +394,7 @@ def test_a_forked_child_cannot_use_the_producer(broker: Broker) -> None:
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S, check=True)
     assert "1 record not sent at the time of the fork is sent there" in ended.stdout
+    assert "only the process that has sent it learns what becomes of it" in ended.stdout
     assert ended.stdout.rstrip().endswith("0")
     assert [record.value for record in broker.records("t")] == [b"v"]
 
