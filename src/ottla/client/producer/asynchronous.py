@@ -376,7 +376,10 @@ class Producer(MeasuredFace, Generic[K, V]):
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Producer[K, V]]:
-        """A transaction as an `async with` block: committed at its end, aborted if it raises."""
+        """A transaction as an `async with` block: committed at its end, aborted if it raises or cannot be committed.
+
+        If the commit runs out of time (`TimeoutError`), its outcome is not known: call `commit_transaction` again.
+        """
         core = self._start()
         core.begin()
         try:
@@ -385,7 +388,13 @@ class Producer(MeasuredFace, Generic[K, V]):
             if core.transactions is not None and not core.transactions.is_fatal:
                 await core.abort()
             raise
-        await core.commit()
+        try:
+            await core.commit()
+        except KafkaError:
+            manager = core.transactions
+            if manager is not None and manager.is_spoiled and not manager.is_fatal:
+                await core.abort()
+            raise
 
 
 def _abandoned(core: ProducerCore, loop: asyncio.AbstractEventLoop, lineage: Lineage, generation: int) -> None:

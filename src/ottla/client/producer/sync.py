@@ -439,7 +439,10 @@ class Producer(MeasuredFace, PlainSend, Generic[K, V]):
 
     @contextmanager
     def transaction(self) -> Iterator[Producer[K, V]]:
-        """A transaction as a `with` block: committed at its end, aborted if it raises."""
+        """A transaction as a `with` block: committed at its end, aborted if it raises or cannot be committed.
+
+        If the commit runs out of time (`TimeoutError`), its outcome is not known: call `commit_transaction` again.
+        """
         self.begin_transaction()
         try:
             yield self
@@ -447,7 +450,13 @@ class Producer(MeasuredFace, PlainSend, Generic[K, V]):
             if self._transactions is not None and not self._transactions.is_fatal:
                 self.abort_transaction()
             raise
-        self.commit_transaction()
+        try:
+            self.commit_transaction()
+        except KafkaError:
+            manager = self._transactions
+            if manager is not None and manager.is_spoiled and not manager.is_fatal:
+                self.abort_transaction()
+            raise
 
     # Internals
 

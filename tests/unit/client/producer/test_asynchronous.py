@@ -270,3 +270,18 @@ def test_deliveries_of_a_dropped_producer_fail(broker: Broker) -> None:
             await delivery
 
     asyncio.run(asyncio.wait_for(run(), 10))
+
+
+def test_a_transaction_block_whose_commit_fails_is_aborted(broker: Broker) -> None:
+    async def run() -> None:
+        async with Producer(broker.bootstrap_servers, transactional_id="async block") as producer:
+            await producer.init_transactions()
+            broker.faults.fail("Produce", "INVALID_RECORD", times=1)
+            with pytest.raises(IllegalStateError, match="must be aborted"):
+                async with producer.transaction():
+                    await producer.send("t", b"refused")
+            async with producer.transaction():
+                await producer.send("t", b"v")
+
+    asyncio.run(asyncio.wait_for(run(), HANG_S))
+    assert [record.value for record in broker.await_records("t", 1)] == [b"v"]

@@ -482,3 +482,18 @@ def test_watched_batches_are_told(broker: Broker) -> None:
         producer.send_many("t", [b"a", b"b"], partition=1)
         producer.flush()
         assert seen == [(("t", 1), 2)]
+
+
+def test_a_transaction_block_whose_commit_fails_is_aborted(broker: Broker) -> None:
+    """Its program has no other place to abort it, and could not begin the next one."""
+    with Producer(broker.bootstrap_servers, transactional_id="block") as producer:
+        producer.init_transactions()
+        with (
+            broker.faults.fail("Produce", "INVALID_RECORD", times=1),
+            pytest.raises(IllegalStateError, match="must be aborted"),
+            producer.transaction(),
+        ):
+            producer.send("t", b"refused")
+        with producer.transaction():
+            producer.send("t", b"v")
+    assert values_of(broker, 1) == [b"v"]
