@@ -57,6 +57,8 @@ class ProducerCore:
             logger.warning("%s", notice)
         self.settings = settings
         self.world = world
+        # SystemExit would end the producer's thread and nothing else. On the application's own loop it ends the application.
+        self._callback_faults = (Exception, asyncio.CancelledError) + (() if lock is None else (SystemExit,))
         below = world.randomness.below
         self.metadata = Metadata(settings, below, auto_create=True, idle_max_ms=settings.metadata_max_idle_ms)
         self.idempotence = Idempotence(settings.transactional_id is not None) if settings.enable_idempotence else None
@@ -175,7 +177,7 @@ class ProducerCore:
                 error = batch.error_of(index)
                 try:
                     callback(None if error is not None else batch.metadata_of(index, timestamp), error)
-                except Exception:
+                except self._callback_faults:
                     logger.exception("on_delivery failed for a record of %s-%d; the producer goes on", *batch.key)
 
     def _broken(self, fault: Exception) -> None:

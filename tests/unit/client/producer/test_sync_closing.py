@@ -1,5 +1,6 @@
-"""The synchronous producer is closed while other threads wait in it, or dropped without being closed."""
+"""Ends of the synchronous producer: closed while threads wait in it, dropped without being closed, and by its callbacks."""
 
+import asyncio
 import gc
 import threading
 import time
@@ -60,6 +61,23 @@ def test_close_ends_calls_of_other_threads(broker: Broker, call: str) -> None:
     (error,) = raised
     assert isinstance(error, IllegalStateError), repr(error)
     assert "this producer is closed" in str(error)
+
+
+@pytest.mark.parametrize("fault", [SystemExit, asyncio.CancelledError])
+def test_a_callback_cannot_end_the_thread_of_its_producer(broker: Broker, fault: type[BaseException]) -> None:
+    """What it raises reaches no caller: records that wait would wait for ever."""
+    called: list[object] = []
+
+    def fail(*_: object) -> None:
+        raise fault
+
+    with Producer(broker.bootstrap_servers) as producer:
+        for _ in range(3):
+            producer.send("t", b"v", partition=0, on_delivery=fail)
+        producer.send("t", b"v", partition=0, on_delivery=lambda stored, error: called.append(stored))
+        producer.flush(HANG_S)
+        assert len(called) == 1
+        assert producer.send("t", b"v", partition=0).result(HANG_S).offset == 4
 
 
 def test_a_producer_may_be_collected_in_a_thread_that_holds_its_lock(broker: Broker) -> None:
