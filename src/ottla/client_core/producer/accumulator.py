@@ -143,6 +143,10 @@ class Accumulator:
         timestamp, key, value, headers = record
         with self.lock:
             batches = self.topics[topic]
+            if partition >= batches.partition_count:
+                raise ValueError(
+                    f"topic {topic} has no partition {partition} any more: it was made again with {batches.partition_count}"
+                )
             is_keyless = partition < 0 and (key is None or batches.ignores_keys)
             if partition < 0:
                 partition = self._partition(topic, batches, key, is_keyless)

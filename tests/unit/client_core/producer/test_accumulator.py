@@ -1,5 +1,6 @@
 """The accumulator: batches per partition, memory in turn, and when a caller must wake the loop."""
 
+import pytest
 from tests.support.producers.settings import small_settings
 
 from ottla.client_core.producer.accumulator import NEVER_MS, Accumulator, MemoryTicket
@@ -123,6 +124,14 @@ def test_more_partitions_keep_open_batches() -> None:
     assert handle is not None
     assert grown.open[2] is handle.batch
     assert accumulator.set_partition_count("t", 5) is grown
+
+
+def test_a_partition_that_is_gone_is_named() -> None:
+    """A caller that waits for memory has chosen its partition before: the topic may be made again with fewer meanwhile."""
+    accumulator = made()
+    accumulator.set_partition_count("t", 1)
+    with pytest.raises(ValueError, match="no partition 2 any more: it was made again with 1"):
+        add(accumulator, 2)
 
 
 def test_the_parts_of_a_split_batch_take_its_place_and_finish_it() -> None:
