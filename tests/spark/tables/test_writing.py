@@ -22,8 +22,8 @@ class Recorder:
     def commit(self, written: list[Any], batch: BatchIdentity | None, is_overwrite: bool) -> None:
         self.calls.append(("commit", written, batch, is_overwrite))
 
-    def discard(self, written: list[Any]) -> None:
-        self.calls.append(("discard", written))
+    def discard(self, written: list[Any], may_be_committed: bool = False) -> None:
+        self.calls.append(("discard", written, may_be_committed))
 
 
 def test_only_tasks_with_rows_are_committed_or_discarded() -> None:
@@ -35,7 +35,13 @@ def test_only_tasks_with_rows_are_committed_or_discarded() -> None:
     writer.abort(messages, 3)
     writer.commit([None, TaskWritten(batch, None)], 3)
     writer.abort([None], 3)
-    assert target.calls == [("commit", ["a", "b"], batch, False), ("discard", ["a", "b"])]
+    assert target.calls == [("commit", ["a", "b"], batch, False), ("discard", ["a", "b"], False)]
+
+
+def test_an_abort_says_that_a_commit_may_have_been_made() -> None:
+    target = Recorder()
+    TableStreamWriter(target, None, False).abort([TaskWritten(BatchIdentity("q", 3), "a")], 3)
+    assert target.calls == [("discard", ["a"], True)]
 
 
 def test_an_overwrite_without_rows_empties_the_table() -> None:

@@ -24,8 +24,8 @@ class Target(Protocol):
     def commit(self, written: list[Any], batch: BatchIdentity | None, is_overwrite: bool) -> None:
         """Make everything visible at once, unless `batch` is in the table already."""
 
-    def discard(self, written: list[Any]) -> None:
-        """Remove what tasks have written of a batch that is given up."""
+    def discard(self, written: list[Any], may_be_committed: bool = False) -> None:
+        """Remove what tasks have written of a batch that is given up, but nothing that a commit may have made visible."""
 
 
 @dataclass
@@ -76,7 +76,9 @@ class _Writing:
     def _abort(self, messages: list[Any]) -> None:
         written = [each.written for each in messages if each is not None and each.written is not None]
         if written:
-            self._target.discard(written)
+            # Spark calls abort also if commit has raised or its process has died, which can be after the commit is durable.
+            # Spark calls commit only if it has the message of every task.
+            self._target.discard(written, may_be_committed=all(each is not None for each in messages))
 
 
 class TableBatchWriter(_Writing, DataSourceArrowWriter):

@@ -12,6 +12,7 @@ import pytest
 from ottla.spark.errors import SparkOptionError
 from ottla.spark.tables.delta.sink import DeltaTarget, delta_target
 from ottla.spark.tables.identity import BatchIdentity, TaskIdentity
+from ottla.spark.tables.writing import TableStreamWriter, TaskWritten
 
 deltalake = pytest.importorskip("deltalake")
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("at", pa.timestamp("us", tz="UTC"))])
@@ -66,6 +67,17 @@ def test_null_partitions_overwrites_and_discards(tmp_path: Path) -> None:
     found = deltalake.DeltaTable(tmp_path / "t").to_pyarrow_table().to_pylist()
     assert sorted((row["id"], row["city"]) for row in found if row["id"] != 5) == [(2, "y")]
     assert [row["city"] for row in found if row["id"] == 5] == [None]
+
+
+def test_an_abort_after_the_commit_removes_no_file_of_the_table(tmp_path: Path) -> None:
+    """Spark aborts if the process of `commit` dies, also after the commit. The replay finds the batch and writes nothing."""
+    target, identity = DeltaTarget(str(tmp_path / "t"), SCHEMA), BatchIdentity("q", 0)
+    target.prepare()
+    messages = [TaskWritten(identity, target.write_task(iter([batch((1, "x"))]), TaskIdentity(identity, 0, "a")))]
+    TableStreamWriter(target, None, False).commit(messages, 0)
+    TableStreamWriter(target, None, False).abort(messages, 0)
+    write(target, 0, [batch((1, "x"))], "b")
+    assert rows(tmp_path / "t") == [(1, "x")]
 
 
 def test_columns_that_the_table_does_not_have_are_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from ottla.spark.errors import SinkError, SparkOptionError
 from ottla.spark.tables.iceberg.sink import IcebergTarget, iceberg_target, load_catalog
 from ottla.spark.tables.identity import BatchIdentity, TaskIdentity
+from ottla.spark.tables.writing import TableStreamWriter, TaskWritten
 
 pytest.importorskip("pyiceberg")
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("at", pa.timestamp("us", tz="UTC"))])
@@ -87,6 +88,30 @@ def test_a_writer_that_comes_second_commits_on_top(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(IcebergTarget, "_commit_once", once)
     write(target, 0, [batch((1, "mine"))])
     assert rows(target) == [(1, "mine"), (9, "other")]
+
+
+def test_a_commit_whose_answer_is_lost_keeps_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that repeats a request after a timeout is refused, because its first request has changed the table."""
+    from pyiceberg.exceptions import CommitFailedException
+
+    target = target_in(tmp_path)
+    real = IcebergTarget._commit_once
+
+    def once(self: IcebergTarget, *arguments: Any) -> None:
+        real(self, *arguments)
+        raise CommitFailedException("changed")
+
+    monkeypatch.setattr(IcebergTarget, "_commit_once", once)
+    write(target, 0, [batch((1, "x"))])
+    assert rows(target) == [(1, "x")]
+
+
+def test_an_abort_after_the_commit_removes_no_file_of_the_table(tmp_path: Path) -> None:
+    target, identity = target_in(tmp_path), BatchIdentity("q", 0)
+    messages = [TaskWritten(identity, each) for each in staged(target, identity, [batch((1, "x"))])]
+    TableStreamWriter(target, None, False).commit(messages, 0)
+    TableStreamWriter(target, None, False).abort(messages, 0)
+    assert rows(target) == [(1, "x")]
 
 
 def test_columns_that_do_not_fit_are_refused(tmp_path: Path) -> None:

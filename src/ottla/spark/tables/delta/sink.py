@@ -95,8 +95,11 @@ class DeltaTarget:
             commit_properties=package.CommitProperties(app_transactions=transactions),
         )
 
-    def discard(self, written: list[list[WrittenFile]]) -> None:
-        """Remove the files of a batch that is given up."""
+    def discard(self, written: list[list[WrittenFile]], may_be_committed: bool = False) -> None:
+        """Remove the files of a batch that is given up. Those that may be in the table stay; a vacuum finds the unused ones."""
+        if may_be_committed:
+            logger.warning("%s: a commit failed, and its files are kept: they may be in the table, else vacuum it", self.path)
+            return
         filesystem, folder = self._filesystem()
         for files in written:
             for each in files:

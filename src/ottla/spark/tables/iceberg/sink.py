@@ -104,7 +104,8 @@ class IcebergTarget:
             table = catalog.load_table(self.table)
             if batch is not None and int(table.properties.get(BATCH_PROPERTY + batch.query_id, -1)) >= batch.batch_id:
                 logger.info("batch %d of query %s is in %s already", batch.batch_id, batch.query_id, self.table)
-                self.discard(written)
+                # After a failed attempt it can be that attempt which is in the table: its answer was lost.
+                self.discard(written, may_be_committed=attempt > 0)
                 return
             try:
                 self._commit_once(table, written, batch, is_overwrite)
@@ -114,8 +115,13 @@ class IcebergTarget:
                 logger.info("commit %d to %s is tried again: %s", attempt + 1, self.table, problem)
         raise SinkError(f"the Iceberg table {self.table} was changed by others during {COMMIT_ATTEMPTS_MAX} attempts to commit")
 
-    def discard(self, written: list[list[Any]]) -> None:
-        """Remove the files of a batch that is given up."""
+    def discard(self, written: list[list[Any]], may_be_committed: bool = False) -> None:
+        """Remove the files of a batch that is given up. Those that may be in the table stay."""
+        if may_be_committed:
+            logger.warning(
+                "%s: a commit failed, and its files are kept: they may be in the table, else they are orphan files", self.table
+            )
+            return
         for files in written:
             for each in files:
                 self.io.delete(each.file_path)

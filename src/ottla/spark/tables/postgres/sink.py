@@ -119,8 +119,8 @@ class PostgresTarget:
         except psycopg().IntegrityError as problem:
             raise SinkError(f"the batch does not fit the table {self.table}: {str(problem).strip().splitlines()[0]}") from None
 
-    def discard(self, written: list[str]) -> None:
-        """Drop the staging tables of a batch that is given up."""
+    def discard(self, written: list[str], may_be_committed: bool = False) -> None:
+        """Drop the staging tables of a batch that is given up. A commit has moved their rows, or has not."""
         with connect(self.url) as connection:
             self._drop(connection, written)
 
