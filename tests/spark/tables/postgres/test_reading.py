@@ -56,3 +56,9 @@ def test_large_results_come_in_several_batches(postgres: PostgresServer, monkeyp
     batches = list(read_rows(postgres.url, query, describe(postgres.url, query), "n > 10"))
     assert len(batches) > 5
     assert [row["t"] for batch in batches for row in batch.to_pylist()] == [f"row {n}" for n in range(11, 1001)]
+
+
+def test_a_null_in_the_only_column_is_a_row(postgres: PostgresServer) -> None:
+    query = "SELECT nullif(n, 2) AS n FROM generate_series(1, 3) AS n"
+    found = pa.Table.from_batches(read_rows(postgres.url, query, describe(postgres.url, query)))
+    assert found.column("n").to_pylist() == [1, None, 3]

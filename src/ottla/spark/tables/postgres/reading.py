@@ -66,7 +66,8 @@ def read_rows(url: str, query: str, columns: Sequence[Column], condition: str = 
         false_values=["f"],
     )
     reading = csv.ReadOptions(column_names=[each.name for each in columns], use_threads=False)
-    parsing = csv.ParseOptions(newlines_in_values=True)
+    # An empty line is a row too: a null in the only column.
+    parsing = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
     for chunk in _chunks(url, statement):
         table = csv.read_csv(pa.BufferReader(chunk), read_options=reading, parse_options=parsing, convert_options=options)
         arrays = [_finished(table.column(each.name), each) for each in columns]
