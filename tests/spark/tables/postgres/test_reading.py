@@ -62,3 +62,9 @@ def test_a_null_in_the_only_column_is_a_row(postgres: PostgresServer) -> None:
     query = "SELECT nullif(n, 2) AS n FROM generate_series(1, 3) AS n"
     found = pa.Table.from_batches(read_rows(postgres.url, query, describe(postgres.url, query)))
     assert found.column("n").to_pylist() == [1, None, 3]
+
+
+def test_a_row_of_some_megabytes_is_read(postgres: PostgresServer) -> None:
+    query = "SELECT repeat('x', 3000000) AS t UNION ALL SELECT 'short'"
+    found = pa.Table.from_batches(read_rows(postgres.url, query, describe(postgres.url, query)))
+    assert sorted(len(text) for text in found.column("t").to_pylist()) == [5, 3_000_000]

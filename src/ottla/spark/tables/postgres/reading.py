@@ -65,10 +65,12 @@ def read_rows(url: str, query: str, columns: Sequence[Column], condition: str = 
         true_values=["t"],
         false_values=["f"],
     )
-    reading = csv.ReadOptions(column_names=[each.name for each in columns], use_threads=False)
     # An empty line is a row too: a null in the only column.
     parsing = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
     for chunk in _chunks(url, statement):
+        # One block: Arrow refuses a row that is larger than its block.
+        names = [each.name for each in columns]
+        reading = csv.ReadOptions(column_names=names, use_threads=False, block_size=len(chunk) + 1)
         table = csv.read_csv(pa.BufferReader(chunk), read_options=reading, parse_options=parsing, convert_options=options)
         arrays = [_finished(table.column(each.name), each) for each in columns]
         made = pa.table(arrays, names=[each.name for each in columns])
