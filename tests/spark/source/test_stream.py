@@ -144,6 +144,27 @@ def test_a_topic_that_was_made_again_is_read_from_its_start(
     assert rows_of(reader, end, reader.latestOffset(end, ALL)) == [(0, count, b"%d" % count)]
 
 
+@pytest.mark.parametrize(("old", "new", "limit"), [(6, 20, 3), (3, 20, 3), (1, 3, 1), (6, 6, None), (6, 20, None)])
+def test_a_topic_that_was_made_again_is_read_once(
+    shared_broker: Broker, topic: str, fill: Any, stream_reader: Any, rows_of: Rows, old: int, new: int, limit: int | None
+) -> None:
+    """Also if a batch of the new topic ends where the query was in the old one."""
+    fill(topic, [old, 0, 0])
+    given = {} if limit is None else {"maxOffsetsPerTrigger": str(limit)}
+    reader = stream_reader(subscribe=topic, startingOffsets="earliest", failOnDataLoss="false", **given)
+    at = reader.latestOffset(reader.initialOffset(), ALL)
+    recreate(shared_broker, topic)
+    fill(topic, [new, 0, 0])
+    found: list[int] = []
+    for _ in range(new + 1):
+        end = reader.latestOffset(at, reader.getDefaultReadLimit())
+        if end == at:
+            break
+        found += [row[1] for row in rows_of(reader, at, end)]
+        at = end
+    assert found == list(range(new))
+
+
 def test_a_topic_that_is_gone_is_told_or_left_out(shared_broker: Broker, topic: str, fill: Any, stream_reader: Any) -> None:
     fill(topic, [2, 0, 0])
     shared_broker.create_topic(f"{topic}-stays")

@@ -74,17 +74,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the next batch ends."""
         with plain_errors():
             starts = from_json(start)
+            # After its first batch a new topic can reach the old position by itself: it must not be read again then.
+            self._restarted = {each: old for each, old in self._restarted.items() if starts.get(each) == old}
             if self._is_first_empty and starts == self._initial:
                 self._is_first_empty = False
                 return start
             ends = self._ends(starts)
             if isinstance(limit, ReadAllAvailable):
-                return to_json(ends)
+                return to_json(self._moved(ends, ends))
             begins = self._begins(starts, ends)
             if not self._is_available_now and self._delay.is_due_later(begins, ends, time.monotonic() * 1000):
                 return start
             most = self._options.offsets_per_trigger_max
-            return to_json(ends if most is None else limit_offsets(begins, ends, most))
+            return to_json(self._moved(ends if most is None else limit_offsets(begins, ends, most), ends))
 
     def reportLatestOffset(self) -> Json:
         """The ends of the partitions, for the query's progress."""
@@ -160,6 +162,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where reading goes on: at the first offset in partitions that are new, or were made again."""
         fresh = [each for each, end in ends.items() if self._is_fresh(each, starts, end)]
         return {**starts, **lookup.first_offsets(self._options, fresh)}
+
+    def _moved(self, chosen: Offsets, ends: Offsets) -> Offsets:
+        """The chosen ends, but not at the old position of a topic that was made again: Spark would see nothing new there."""
+        still = [each for each, old in self._restarted.items() if chosen.get(each) == old]
+        found = dict(chosen)
+        for each, first in lookup.first_offsets(self._options, still).items():
+            end = chosen[each]
+            found[each] = end - 1 if first < end - 1 else min(end + 1, ends[each])
+        return found
 
     def _is_fresh(self, each: TopicPartition, starts: Offsets, end: int) -> bool:
         return each not in starts or starts[each] > end or self._restarted.get(each) == starts[each]
