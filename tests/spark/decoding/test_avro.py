@@ -110,3 +110,12 @@ def test_a_value_too_large_for_its_column_is_a_bad_record_alone() -> None:
     assert found[0] == {"decoded": Decimal("1.25"), "reason": None}
     assert found[1]["decoded"] is None
     assert "fit" in found[1]["reason"]
+
+
+def test_a_timestamp_beyond_its_column_is_a_bad_record_alone() -> None:
+    kind = {"type": "long", "logicalType": "timestamp-millis"}
+    values = [encoded("long", 5), encoded("long", 1 << 62)]
+    found = AvroReader(kind, avro_type(kind), False, None).decode(pa.array(values, pa.binary())).to_pylist()
+    assert found[0]["decoded"] == datetime(1970, 1, 1, 0, 0, 0, 5000, UTC)
+    assert found[1]["decoded"] is None
+    assert "does not fit its column type: " in found[1]["reason"]

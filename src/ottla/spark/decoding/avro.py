@@ -50,10 +50,10 @@ class AvroReader:
             values.append(value)
             reasons.append(reason)
         try:
-            made = pa.array(values, self._kind.read)
+            made = self._column(values)
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
             made = self._one_by_one(values, reasons)
-        arrays = [made.cast(self._kind.made), pa.array(reasons, pa.string())]
+        arrays = [made, pa.array(reasons, pa.string())]
         return pa.StructArray.from_arrays(arrays, names=["decoded", "reason"])
 
     def _one(self, raw: bytes) -> Any:
@@ -97,10 +97,16 @@ class AvroReader:
 
         for number, value in enumerate(values):
             try:
-                pa.array([value], self._kind.read)
+                self._column([value])
             except (pa.ArrowException, OverflowError, TypeError, ValueError) as problem:
                 values[number], reasons[number] = None, f"does not fit its column type: {problem}"
-        return pa.array(values, self._kind.read)
+        return self._column(values)
+
+    def _column(self, values: list[Any]) -> Any:
+        import pyarrow as pa
+
+        # The cast can fail too: milliseconds far from today do not fit into a timestamp of microseconds.
+        return pa.array(values, self._kind.read).cast(self._kind.made)
 
 
 class UnreadableAvro(Exception):
