@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ottla import Producer
+from ottla import Admin, Producer
+from ottla.client.admin.topics import NewPartitions
 from ottla.spark.errors import SinkError
 from ottla.spark.sink.writing import write_rows
 from ottla.testing import Broker
@@ -96,6 +97,15 @@ def test_a_partition_that_the_topic_lacks_is_named(out: str, producer: Producer[
         rows = batch([b"a", b"b", b"c"], partition=[0, None, number])
         with pytest.raises(SinkError, match=f"row 2 of task 0 has partition {number}, but {out} has 2 partitions: 0 to 1"):
             write_rows(producer, out, iter([rows]), 0)
+
+
+def test_a_partition_that_was_added_since_is_written_to(
+    shared_broker: Broker, out: str, producer: Producer[Any, Any], admin: Admin
+) -> None:
+    assert write_rows(producer, out, iter([batch([b"a"], partition=[1])]), 0) == 1
+    admin.create_partitions({out: NewPartitions(4)}).raise_first()
+    assert write_rows(producer, out, iter([batch([b"b"], partition=[3])]), 0) == 1
+    assert [(each.partition, each.value) for each in shared_broker.records(out)] == [(1, b"a"), (3, b"b")]
 
 
 def test_a_row_of_several_topics_has_its_number_in_the_task(

@@ -31,10 +31,8 @@ def write_rows(producer: Producer[Any, Any], topic: str | None, batches: Iterato
     """Send every row and wait until all are stored; returns how many. Raises for the first row that was not stored."""
     rows = 0
     waiting: deque[Sent] = deque()
-    counts: dict[str, int] = {}
     for batch in batches:
         for part in by_topic(batch, topic, rows, task):
-            _check_partitions(producer, part, counts, task)
             sent = Sent(part, Deliveries())
             waiting.append(sent)
             try:
@@ -44,6 +42,8 @@ def write_rows(producer: Producer[Any, Any], topic: str | None, batches: Iterato
                 earlier = [each for each in waiting if each.deliveries.done()]
                 for each in earlier:
                     _check(each, task)
+                if isinstance(error, ValueError):
+                    _check_partitions(producer, part, task)
                 raise _failed(part, len(sent.deliveries), error, task) from error
         rows += batch.num_rows
         # Rows are kept for the error that names one. Dropped once stored, their memory serves the batches to come.
@@ -62,17 +62,14 @@ def _check(sent: Sent, task: int) -> None:
         raise _failed(sent.part, *failure, task) from failure[1]
 
 
-def _check_partitions(producer: Producer[Any, Any], part: Part, counts: dict[str, int], task: int) -> None:
-    """Refuse a partition that the topic does not have."""
-    highest = part.highest_partition()
-    if highest is None:
+def _check_partitions(producer: Producer[Any, Any], part: Part, task: int) -> None:
+    """Name the row whose partition the topic does not have.
+
+    Only after `send_many` has refused it: the producer asks for new metadata first, because partitions may have been added.
+    """
+    if part.highest_partition() is None:
         return
-    if part.topic not in counts:
-        try:
-            counts[part.topic] = len(producer.partitions_for(part.topic))
-        except KafkaError as error:
-            raise SinkError(f"task {task} cannot write to {part.topic}: {error}") from error
-    count = counts[part.topic]
+    count = len(producer.partitions_for(part.topic))
     row = part.first_row_outside(count)
     if row is not None:
         number = part.rows.column("partition")[row].as_py()
