@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ottla import Admin, Producer
@@ -67,4 +69,16 @@ def test_records_of_others_are_refused_by_name(shared_broker: Broker) -> None:
     ledger = Ledger(client(shared_broker), "ledger-4")
     with pytest.raises(SinkError, match="ledger-4: the record of query q is no decision"):
         ledger.read("q")
+    ledger.close()
+
+
+def test_a_decision_does_not_linger(shared_broker: Broker) -> None:
+    """With linger.ms above 10 s, no decision was ever written in time."""
+    linger_s = 3.0
+    ledger = Ledger(client(shared_broker) | {"linger.ms": str(int(linger_s * 1000))}, "ledger-lingers")
+    fence = Fence(ledger, "q1")
+    began_s = time.monotonic()
+    fence.write(Decision("q1", 0, "run", State.DECIDED))
+    assert time.monotonic() - began_s < linger_s
+    fence.close()
     ledger.close()

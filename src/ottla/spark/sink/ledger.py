@@ -162,6 +162,7 @@ class Fence:
             "transactional.id": driver_id(query),
             "transaction.timeout.ms": str(DECISION_TIMEOUT_MS),
             "compression.type": "gzip",
+            "linger.ms": "0",  # a decision is one record, and the batch waits for it
         }
         self._producer: Producer[Any, Any] = ottla.Producer(config=settings)
         try:
