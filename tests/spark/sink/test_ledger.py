@@ -8,7 +8,7 @@ import pytest
 
 from ottla import Admin, Producer
 from ottla.spark.errors import SinkError
-from ottla.spark.sink.decision import Decision, State
+from ottla.spark.sink.decision import Decision, HeldTransaction, State, encode
 from ottla.spark.sink.ledger import PARTITIONS, Fence, Ledger
 from ottla.testing import Broker
 
@@ -80,5 +80,18 @@ def test_a_decision_does_not_linger(shared_broker: Broker) -> None:
     began_s = time.monotonic()
     fence.write(Decision("q1", 0, "run", State.DECIDED))
     assert time.monotonic() - began_s < linger_s
+    fence.close()
+    ledger.close()
+
+
+def test_a_decision_about_many_tasks_is_written(shared_broker: Broker) -> None:
+    names = [f"ottla-sink.0f8fad5b-d9cb-469f-a165-70867728950e.{n * 2654435761 % (1 << 48):012x}.0" for n in range(20_000)]
+    held = tuple(HeldTransaction(name, 4000 + task, 3, task, 1200) for task, name in enumerate(names))
+    decision = Decision("q1", 0, "run", State.DECIDED, held)
+    assert len(encode(decision)) > 1 << 20  # the default of max.request.size
+    ledger = Ledger(client(shared_broker), "ledger-large")
+    fence = Fence(ledger, "q1")
+    fence.write(decision)
+    assert ledger.read("q1") == fence.found
     fence.close()
     ledger.close()

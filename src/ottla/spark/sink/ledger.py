@@ -37,6 +37,8 @@ TOPIC_SETTINGS = {
 }
 DECISION_TIMEOUT_MS = 10_000
 """How long a decision may be in transit. A driver that dies meanwhile delays readers of the same partition for that long."""
+DECISION_BYTES_MAX = 16 * 1024 * 1024
+"""Before compression, which leaves a sixth: about 70,000 tasks fit into the default of max.message.bytes."""
 READ_TIMEOUT_S = 120.0
 
 Settings = Mapping[str, str]
@@ -162,6 +164,7 @@ class Fence:
             "transactional.id": driver_id(query),
             "transaction.timeout.ms": str(DECISION_TIMEOUT_MS),
             "compression.type": "gzip",
+            "max.request.size": str(DECISION_BYTES_MAX),
             "linger.ms": "0",  # a decision is one record, and the batch waits for it
         }
         self._producer: Producer[Any, Any] = ottla.Producer(config=settings)
