@@ -82,3 +82,11 @@ def test_damage_is_told_with_its_place() -> None:
     assert next(reading).num_rows == 2  # what is good comes first
     with pytest.raises(SourceError, match=r"orders-3 is damaged between offsets 2 and 3: .* skip them with startingOffsets 4"):
         next(reading)
+
+
+@pytest.mark.parametrize("time_ms", [1 << 62, -(1 << 62)])
+def test_a_timestamp_that_spark_cannot_hold_is_told_with_its_place(time_ms: int) -> None:
+    views = Views(5, [batch(5, 1), BatchView(build_batch([Record(6, time_ms, b"k", b"v", ())]))])
+    with pytest.raises(SourceError, match=f"the record of orders-3 at offset 6 has the timestamp {time_ms} ms, which"):
+        list(record_batches(P0, views, 7, ["timestamp"]))
+    assert [each.column("value").to_pylist() for each in record_batches(P0, views, 7, ["value"])] == [[b"v5", b"v"]]

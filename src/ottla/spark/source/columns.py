@@ -32,6 +32,8 @@ ROWS_MAX = 50_000
 BYTES_MAX = 2 << 20
 """The size of a record batch: enough to make its fixed costs small, little enough that decoding the next
 overlaps with Spark taking it."""
+TIME_MS_MAX = (1 << 63) // 1000
+"""Spark's timestamps are microseconds in 64 bits."""
 CONSTANTS_MAX = 64
 _constants: dict[tuple[Any, Any], Any] = {}
 
@@ -122,8 +124,17 @@ def _binary(kind: Any, rows: int, column: BinaryColumn) -> Any:
     )
 
 
-def _timestamps(columns: Columns) -> Any:
-    return _numbers(pa.timestamp("ms", tz="UTC"), columns.rows, columns.timestamps).cast(TYPES["timestamp"])
+def _timestamps(partition: TopicPartition, columns: Columns) -> Any:
+    found = _numbers(pa.timestamp("ms", tz="UTC"), columns.rows, columns.timestamps)
+    try:
+        return found.cast(TYPES["timestamp"])
+    except pa.ArrowInvalid:
+        times, offsets = (memoryview(each).cast("B").cast("q") for each in (columns.timestamps, columns.offsets))
+        row = next(row for row, time_ms in enumerate(times) if abs(time_ms) > TIME_MS_MAX)
+        raise SourceError(
+            f"the record of {partition} at offset {offsets[row]} has the timestamp {times[row]} ms, which Spark's timestamps "
+            'cannot hold; read without that column: .schema("key binary, value binary, offset long")'
+        ) from None
 
 
 def _headers(columns: Columns) -> Any:
@@ -149,7 +160,7 @@ _MAKERS: dict[str, Callable[[TopicPartition, Columns, bool], Any]] = {
     "topic": lambda partition, columns, is_append_time: _repeated(partition.topic, pa.string(), columns.rows),
     "partition": lambda partition, columns, is_append_time: _repeated(partition.partition, pa.int32(), columns.rows),
     "offset": lambda partition, columns, is_append_time: _numbers(pa.int64(), columns.rows, columns.offsets),
-    "timestamp": lambda partition, columns, is_append_time: _timestamps(columns),
+    "timestamp": lambda partition, columns, is_append_time: _timestamps(partition, columns),
     "timestampType": lambda partition, columns, is_append_time: _repeated(int(is_append_time), pa.int32(), columns.rows),
     "headers": lambda partition, columns, is_append_time: _headers(columns),
 }
