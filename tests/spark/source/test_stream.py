@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, Read
 
 from ottla import Admin, TopicPartition
 from ottla.client.admin.topics import NewPartitions
+from ottla.ids import ZERO_UUID
 from ottla.spark.errors import SourceError
+from ottla.spark.source import lookup, stream
+from ottla.spark.source.offsets import to_json
+from ottla.spark.source.topics import Found
 from ottla.testing import Broker
 
 ALL = ReadAllAvailable()
@@ -199,3 +204,16 @@ def test_records_that_aged_out_are_told_or_passed_over(
     beyond = json.dumps(offsets(topic, 50, 0, 0))
     with pytest.raises(SourceError, match=f"startingOffsets is 50 for {topic}-0, which ends at offset 9"):
         stream_reader(subscribe=topic, startingOffsets=beyond).initialOffset()
+
+
+def test_many_partitions_take_time_in_proportion(stream_reader: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trigger of 20,000 partitions took 40 s when a set of them was made for each."""
+    partitions = [TopicPartition("orders", number) for number in range(20_000)]
+    monkeypatch.setattr(stream, "find_partitions", lambda *given, **named: Found(partitions, {"orders": ZERO_UUID}))
+    monkeypatch.setattr(lookup, "end_offsets", lambda options, wanted: dict.fromkeys(wanted, 10))
+    monkeypatch.setattr(lookup, "first_offsets", lambda options, wanted: dict.fromkeys(wanted, 0))
+    start = to_json(dict.fromkeys(partitions, 5))
+    began_s = time.monotonic()
+    end = stream_reader(subscribe="orders").latestOffset(start, ALL)
+    assert len(stream_reader(subscribe="orders").partitions(start, end)) == len(partitions)
+    assert time.monotonic() - began_s < 10

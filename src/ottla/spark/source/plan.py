@@ -36,8 +36,10 @@ def split_ranges(
     if partitions_min is None or not whole or len(whole) >= partitions_min:
         return whole
     total = sum(map(len, whole))
-    small = [each for each in whole if round(len(each) / total * partitions_min) <= 1]
-    large = [each for each in whole if each not in small]
+    small: list[OffsetRange] = []
+    large: list[OffsetRange] = []
+    for each in whole:
+        (small if round(len(each) / total * partitions_min) <= 1 else large).append(each)
     left, large_total = partitions_min - len(small), sum(map(len, large))
     parts = [part for each in large for part in _cut(each, max(1, round(len(each) / large_total * left)))]
     return sorted([*small, *parts], key=lambda part: (part.partition, part.first))

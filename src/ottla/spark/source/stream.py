@@ -98,9 +98,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._is_first_empty = False
             starts, ends = from_json(start), from_json(end)
             if ends.keys() - self._latest.keys():  # another process has planned this batch
-                there = find_partitions(self._options, must_exist=False).partitions
-                self._loss.gone_partitions(ends.keys() - set(there))
-                ends = {each: offset for each, offset in ends.items() if each in set(there)}
+                there = set(find_partitions(self._options, must_exist=False).partitions)
+                self._loss.gone_partitions(ends.keys() - there)
+                ends = {each: offset for each, offset in ends.items() if each in there}
             firsts = lookup.first_offsets(self._options, [each for each in ends if starts.get(each) != ends[each]])
             begins = {each: self._begin(each, starts, ends[each], first) for each, first in firsts.items()}
             bounds = {each: ends[each] for each in begins}
@@ -133,14 +133,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         found = find_partitions(self._options, must_exist=False)
         self._loss.gone_partitions(starts.keys() - set(found.partitions))
         old_ids, self._topic_ids = self._topic_ids, found.topic_ids
-        same = [
+        same = {
             each
             for each in found.partitions
             if old_ids.get(each.topic, found.topic_ids[each.topic]) == found.topic_ids[each.topic]
-        ]
+        }
         ends = self._settled_ends(found.partitions, {each: starts[each] for each in same if each in starts})
         for each, position in starts.items():
-            if each in ends and (ends[each] < position or each not in set(same)) and position > 0:
+            if each in ends and (ends[each] < position or each not in same) and position > 0:
                 self._loss.recreated(each, position, ends[each])
                 self._restarted[each] = position
         self._latest = ends
