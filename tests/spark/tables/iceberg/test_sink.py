@@ -90,6 +90,26 @@ def test_a_writer_that_comes_second_commits_on_top(tmp_path: Path, monkeypatch: 
     assert rows(target) == [(1, "mine"), (9, "other")]
 
 
+@pytest.mark.parametrize("before", [0, 1])
+def test_of_two_drivers_with_the_same_batch_one_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int) -> None:
+    """Both have seen that the table does not have it. pyiceberg repeats the commit of the second one by itself."""
+    target, identity = target_in(tmp_path), BatchIdentity("q", before)
+    for number in range(before):
+        write(target, number, [batch((number, "earlier"))])
+    slow = staged(target, identity, [batch((9, "x"))])
+    real, calls = IcebergTarget._commit_once, []
+
+    def once(self: IcebergTarget, *arguments: Any) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            write(self, before, [batch((9, "x"))])  # the other driver
+        real(self, *arguments)
+
+    monkeypatch.setattr(IcebergTarget, "_commit_once", once)
+    target.commit(slow, identity, False)
+    assert rows(target) == [*((number, "earlier") for number in range(before)), (9, "x")]
+
+
 def test_a_commit_whose_answer_is_lost_keeps_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that repeats a request after a timeout is refused, because its first request has changed the table."""
     from pyiceberg.exceptions import CommitFailedException

@@ -5,7 +5,8 @@ the table has already is not added again, and its files are removed. Snapshots c
 people to read; they expire, so the property decides.
 
 Executors need no access to the catalog: the driver passes them the table's metadata and its FileIO. pyiceberg has no public
-call that writes files without committing them, so private functions of it are used in `write_task` and `_commit_once`.
+call that writes files without committing them, so private functions of it are used in `write_task`, `_commit_once` and
+`_check_before_retries`.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class IcebergTarget:
         catalog = load_catalog(self.catalog, self.properties)
         for attempt in range(COMMIT_ATTEMPTS_MAX):
             table = catalog.load_table(self.table)
-            if batch is not None and int(table.properties.get(BATCH_PROPERTY + batch.query_id, -1)) >= batch.batch_id:
+            if batch is not None and _has_batch(table, batch):
                 logger.info("batch %d of query %s is in %s already", batch.batch_id, batch.query_id, self.table)
                 # After a failed attempt it can be that attempt which is in the table: its answer was lost.
                 self.discard(written, may_be_committed=attempt > 0)
@@ -110,7 +111,7 @@ class IcebergTarget:
             try:
                 self._commit_once(table, written, batch, is_overwrite)
                 return
-            except CommitFailedException as problem:
+            except (CommitFailedException, _StoredMeanwhile) as problem:
                 # Another writer was faster. The files are there: only the commit is done again, on the new state.
                 logger.info("commit %d to %s is tried again: %s", attempt + 1, self.table, problem)
         raise SinkError(f"the Iceberg table {self.table} was changed by others during {COMMIT_ATTEMPTS_MAX} attempts to commit")
@@ -131,6 +132,8 @@ class IcebergTarget:
 
         summary = {} if batch is None else {"ottla.query-id": batch.query_id, "ottla.batch-id": str(batch.batch_id)}
         with table.transaction() as transaction:
+            if batch is not None:
+                _check_before_retries(transaction, batch)
             if is_overwrite and table.current_snapshot() is not None:
                 transaction.delete(AlwaysTrue(), snapshot_properties=summary)
             if written:
@@ -164,6 +167,30 @@ class IcebergTarget:
                 for name in self.partition_columns:
                     update.add_identity(name)
         return table
+
+
+class _StoredMeanwhile(Exception):
+    """Another run of the query has committed the batch."""
+
+
+def _has_batch(table: Any, batch: BatchIdentity) -> bool:
+    """Whether the table has the batch, or a later one of the query."""
+    return int(table.properties.get(BATCH_PROPERTY + batch.query_id, -1)) >= batch.batch_id
+
+
+def _check_before_retries(transaction: Any, batch: BatchIdentity) -> None:
+    """Raise `_StoredMeanwhile` where pyiceberg would commit on top of the same batch.
+
+    From 0.12 on it repeats a commit by itself if others have changed the table. They can be another run of the query.
+    """
+    rebuild = transaction._rebuild_snapshot_updates
+
+    def checked() -> None:
+        if _has_batch(transaction._table, batch):  # pyiceberg has loaded it again
+            raise _StoredMeanwhile(f"batch {batch.batch_id} of query {batch.query_id} is there")
+        rebuild()
+
+    transaction._rebuild_snapshot_updates = checked
 
 
 def iceberg_target(given: Mapping[str, str], schema: Any) -> tuple[IcebergTarget, BatchIdentity | None]:
