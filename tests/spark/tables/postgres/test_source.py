@@ -67,6 +67,19 @@ def test_rows_of_a_slower_transaction_are_not_skipped(postgres: PostgresServer) 
     assert ids(reader, start, end) == [1, 2]
 
 
+def test_a_value_that_is_drawn_and_not_yet_inserted_is_waited_for(postgres: PostgresServer) -> None:
+    reader = stream_of(postgres, "drawn")
+    postgres.execute("INSERT INTO drawn (note) VALUES ('first')")
+    with psycopg.connect(postgres.url) as slow:
+        slow.execute("SELECT nextval('drawn_id_seq')")  # writes nothing, so the transaction has no id yet
+        postgres.execute("INSERT INTO drawn (note) VALUES ('third')")
+        start = reader.initialOffset()
+        assert reader.latestOffset(start, ReadAllAvailable()) == start, "3 is visible, 2 is still to come"
+        slow.execute("INSERT INTO drawn VALUES (2, 'second')")
+        slow.commit()
+    assert sorted(ids(reader, start, reader.latestOffset(start, ReadAllAvailable()))) == [1, 2, 3]
+
+
 def test_a_stream_moves_on_while_others_write_all_the_time(postgres: PostgresServer) -> None:
     reader = stream_of(postgres, "busy")
     start = reader.initialOffset()

@@ -23,10 +23,17 @@ from ottla.spark.tables.table_options import TableOptions
 
 NAMES = ("url", "table", "query", "incrementalColumn", "startingPosition", "maxRowsPerTrigger")
 RUNNING = (
-    "SELECT transactionid::text FROM pg_locks WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted "
-    "AND (pid IS NULL OR pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database()))"
+    "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted "
+    "AND (pid IS NULL OR pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())) "
+    "UNION SELECT virtualtransaction FROM pg_locks JOIN pg_class ON pg_class.oid = relation "
+    "WHERE locktype = 'relation' AND mode = 'RowExclusiveLock' AND granted AND relkind IN ('r', 'p', 'S') "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
-"""Transactions of this database that have written something, prepared ones included. Every role may see them."""
+"""Transactions of this database that have written something, or may be about to. Every role may see them.
+
+The first half has those with a transaction id, prepared ones included. The second has those that have drawn a value and written
+nothing yet: INSERT and nextval lock the table or the sequence first. Indexes are left out: VACUUM locks them while it runs.
+"""
 SETTLE_TIMEOUT_S = 30
 SETTLE_PAUSE_S = 0.1
 Position = dict[str, str | None]
