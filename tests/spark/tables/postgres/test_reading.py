@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+import psycopg
 import pyarrow as pa
 import pytest
 from tests.support.servers.postgres_server import PostgresServer
@@ -68,3 +69,21 @@ def test_a_row_of_some_megabytes_is_read(postgres: PostgresServer) -> None:
     query = "SELECT repeat('x', 3000000) AS t UNION ALL SELECT 'short'"
     found = pa.Table.from_batches(read_rows(postgres.url, query, describe(postgres.url, query)))
     assert sorted(len(text) for text in found.column("t").to_pylist()) == [5, 3_000_000]
+
+
+def numbers(postgres: PostgresServer, query: str) -> tuple[str, list[Decimal | None]]:
+    (column,) = describe(postgres.url, query)
+    return column.spark, pa.Table.from_batches(read_rows(postgres.url, query, [column])).column(0).to_pylist()
+
+
+def test_numbers_with_more_digits_than_spark_has_are_rounded_or_refused(postgres: PostgresServer) -> None:
+    third, large = "0.333333333333333333", "12345678901234567890.5"
+    query = f"SELECT * FROM (VALUES (1/3::numeric), ({large}), (NULL)) AS given (n)"
+    assert numbers(postgres, query) == ("decimal(38,18)", [Decimal(third), Decimal(large), None])
+    with pytest.raises(psycopg.errors.NumericValueOutOfRange):
+        numbers(postgres, "SELECT 1e25::numeric AS n")  # was read as 122083294381374201810.411…
+
+
+def test_scales_that_spark_does_not_have_are_read(postgres: PostgresServer) -> None:
+    assert numbers(postgres, "SELECT 98765::numeric(3,-2) AS n") == ("decimal(5,0)", [Decimal("98800")])
+    assert numbers(postgres, "SELECT 0.00123::numeric(3,5) AS n") == ("decimal(5,5)", [Decimal("0.00123")])

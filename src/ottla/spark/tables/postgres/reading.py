@@ -99,10 +99,20 @@ def _type_name(connection: Any, oid: int) -> str:
 
 def _column(name: str, kind: str, precision: int | None, scale: int | None) -> Column:
     if kind == "numeric":
-        digits, after = (precision, scale or 0) if precision and precision <= 38 else (38, 18)
-        return Column(name, f"decimal({digits},{after})", "{}", "decimal")
+        digits, after = _decimal_size(precision, scale or 0)
+        # PostgreSQL rounds, and refuses what is too large. Arrow refuses what it would have to round, and wraps around.
+        return Column(name, f"decimal({digits},{after})", f"{{}}::numeric({digits},{after})", "decimal")
     spark, expression, read = KINDS.get(kind, ("string", "{}::text", "string"))
     return Column(name, spark, expression, read)
+
+
+def _decimal_size(precision: int | None, scale: int) -> tuple[int, int]:
+    """Digits, and how many of them come after the point, as Spark allows them: as in Spark's JDBC source, 38 and 18 else."""
+    if not precision:
+        return 38, 18
+    # PostgreSQL has numbers whose last digits are zeros (scale < 0), and such with zeros after the point (scale > precision).
+    digits = max(precision, scale) if scale >= 0 else precision - scale
+    return (digits, max(scale, 0)) if digits <= 38 else (38, 18)
 
 
 def _read_type(column: Column) -> Any:
