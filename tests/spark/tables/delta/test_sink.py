@@ -91,6 +91,12 @@ def test_columns_that_the_table_does_not_have_are_refused(tmp_path: Path) -> Non
         DeltaTarget(path, SCHEMA, ("city",)).prepare()
 
 
+def test_binary_partitions_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SparkOptionError, match="partitionBy names p, which is binary"):
+        DeltaTarget(str(tmp_path / "t"), pa.schema([("id", pa.int64()), ("p", pa.binary())]), ("p",)).prepare()
+    assert not (tmp_path / "t").exists()
+
+
 def test_options_are_checked() -> None:
     from pyspark.sql.types import LongType, StructField, StructType
 

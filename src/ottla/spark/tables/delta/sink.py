@@ -46,6 +46,12 @@ class DeltaTarget:
     def prepare(self) -> None:
         """Create the table if it is not there; check that it has the columns of the DataFrame."""
         package = deltalake()
+        for name in self.partition_columns:
+            if "binary" in str(self.schema.field(name).type):
+                raise SparkOptionError(
+                    f"partitionBy names {name}, which is binary: values of partitions are text, and bytes would be changed; "
+                    "cast it to string"
+                )
         table = package.DeltaTable.create(
             self.path,
             schema=self.schema,
