@@ -261,8 +261,10 @@ class Connection:
         out += parts
         if len(parts) == 1 and len(parts[0]) <= SMALL_REPLY_BYTES:
             return out
-        self.stream.send(out)
-        return []
+        sent = out[:]
+        out.clear()  # the same list: what was sent must not be sent again if a later request closes the connection
+        self.stream.send(sent)
+        return out
 
     # Large frames
 

@@ -133,6 +133,20 @@ def test_parked_requests_are_abandoned_with_the_connection(play: Play) -> None:
     play(act)
 
 
+def test_large_reply_is_sent_once_if_the_next_request_closes_the_connection(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        server, client = stage.server, await stage.client()
+        server.metadata = MetadataResponse(topics=[MetadataResponseTopic(name="t" * 200) for _ in range(100)])
+        ask = b"".join(encode_request(MetadataRequest(), 1, 1, None))
+        client.send(b"".join([shake("first", 7), ask, shake("behind it", 8), shake("close", 9)]))
+        frames = [await client.frame() for _ in range(3)]
+        assert [int.from_bytes(frame[:4], "big") for frame in frames] == [7, 1, 8]
+        await client.silence()
+        assert client.is_over
+
+    play(act, weather=Weather(pieces_chance=0))
+
+
 def test_no_request_is_handled_while_replies_are_unsent(play: Play) -> None:
     async def act(stage: Any) -> None:
         server, client = stage.server, await stage.client(is_reading=False)
