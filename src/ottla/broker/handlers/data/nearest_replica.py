@@ -17,7 +17,10 @@ THIS_LEADER: Final = -1
 
 
 def nearest_replica(partition: Partition, cluster: ClusterImage, rack: str, offset: int) -> int:
-    """The replica in `rack` that has `offset` and is furthest; `THIS_LEADER` if this leader is in the rack, or no other is."""
+    """The replica in `rack` that has `offset` and is furthest; `THIS_LEADER` if this leader is in the rack, or no other is.
+
+    Only replicas in the ISR: behind one that lags, consumers would lag too, and be sent there again and again.
+    """
     in_sync = partition.in_sync
     own = cluster.brokers.get(partition.node_id)
     if in_sync is None or (own is not None and own.rack == rack):
@@ -26,6 +29,6 @@ def nearest_replica(partition: Partition, cluster: ClusterImage, rack: str, offs
     for each, state in in_sync.remote.items():
         broker, end = cluster.brokers.get(each), in_sync.ends.get(each, -1)
         is_near = broker is not None and broker.is_active and broker.rack == rack
-        if is_near and 0 <= state.log_start_offset <= offset <= end and end > best_end:
+        if is_near and each in partition.isr and 0 <= state.log_start_offset <= offset <= end and end > best_end:
             best, best_end = each, end
     return best

@@ -44,6 +44,22 @@ def test_consumer_is_sent_to_the_furthest_replica_in_its_rack_that_has_the_offse
     virtual(scenario())
 
 
+def test_consumer_is_not_sent_to_a_replica_that_is_not_in_sync() -> None:
+    async def scenario() -> None:
+        held = await racks()
+        partition = held.partition("t")
+        for replica in (2, 3):
+            partition.follower_fetches(replica, 1, 0, 7)
+        await held.change("t", 0, isr=[1, 2])
+        partition.follower_fetches(3, 2, 0, 7)
+        request = fetch_of("t", part(offset=1), rack_id="b", max_wait_ms=0)
+        assert [data.preferred_read_replica for data in found(held.fetch(request))] == [2]
+        await held.change("t", 0, isr=[1])
+        assert [data.preferred_read_replica for data in found(held.fetch(request))] == [-1]
+
+    virtual(scenario())
+
+
 def test_follower_answers_consumers_up_to_its_high_watermark() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
