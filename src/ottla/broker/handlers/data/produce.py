@@ -63,6 +63,8 @@ HINTS_SINCE = 10
 TOPIC_IDS_SINCE = 13
 NO_ACKS, LEADER_ACKS = 0, 1
 ACKS = (ALL_IN_SYNC, LEADER_ACKS, NO_ACKS)
+NOT_ASKED: Verified = {}
+"""Given as `verified` where the records of transactions are not verified at all."""
 
 _WITHOUT_LOG_START = frozenset(
     {
@@ -294,7 +296,15 @@ def _append_transactional_or_refuse(
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {partition.topic}: brokers keep it for themselves"
         )
-    proof = None if verified is None else verified.get(partition.name)
+    if verified is None or verified is NOT_ASKED:
+        proof = None
+    elif partition.name not in verified:
+        raise KafkaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            f"this node did not lead {partition.name} yet when the transaction's coordinator was asked: send it again",
+        )
+    else:
+        proof = verified[partition.name]
     if isinstance(proof, KafkaError):
         raise proof
     return partition.append(records, request.acks, context.version, verified_by=proof, effort=ON_LOOP, valid=valid)

@@ -34,8 +34,11 @@ ABORTABLE_SINCE = 11
 _PRODUCER = Struct(">qhi")
 """The producer's id and epoch and the first sequence, which follow each other in a batch's header."""
 
-Verified = Mapping[TopicPartition, VerificationState | KafkaError]
-"""What appends need: proof that the coordinator knows of the transaction, or why nothing is appended."""
+Verified = Mapping[TopicPartition, VerificationState | KafkaError | None]
+"""What appends need: proof that the coordinator knows of the transaction, or why nothing is appended. None: it is open there.
+
+Partitions that this node did not lead when the coordinator was asked are missing: nothing is appended to them.
+"""
 
 _UNAVAILABLE = frozenset(
     {
@@ -49,7 +52,8 @@ _UNAVAILABLE = frozenset(
 
 def hold(context: RequestContext, request: ProduceRequest) -> Handled:
     """Ask the coordinator about the transactions that are new to their partitions, then append everything."""
-    batches = _transactional_batches(context, request)
+    led = _led(context, request)
+    batches = _transactional_batches(led)
     producer = batches[0][1] if batches else None
     if any(other != producer for _, other, _ in batches):
         raise KafkaError(
@@ -57,9 +61,11 @@ def hold(context: RequestContext, request: ProduceRequest) -> Handled:
             f"records of more than one producer came in one request of {request.transactional_id!r}",
         )
     is_add = context.version >= IMPLICIT_ADD_SINCE
-    if producer is None or not (is_add or context.services.settings.current.log.transaction_partition_verification_enable):
-        return produce.handle(context, request, {})
-    verified: dict[TopicPartition, VerificationState | KafkaError] = {}
+    if not (is_add or context.services.settings.current.log.transaction_partition_verification_enable):
+        return produce.handle(context, request, produce.NOT_ASKED)
+    verified: dict[TopicPartition, VerificationState | KafkaError | None] = {partition.name: None for partition, _ in led}
+    if producer is None:
+        return produce.handle(context, request, verified)
     unknown: list[TopicPartition] = []
 
     def begin(is_first: bool = False) -> None:
@@ -96,11 +102,8 @@ def hold(context: RequestContext, request: ProduceRequest) -> Handled:
     return held
 
 
-def _transactional_batches(context: RequestContext, request: ProduceRequest) -> list[tuple[Partition, tuple[int, int], int]]:
-    """(partition, (producer id, epoch), first sequence) of what belongs to a transaction.
-
-    What cannot be appended is refused later.
-    """
+def _led(context: RequestContext, request: ProduceRequest) -> list[tuple[Partition, memoryview | None]]:
+    """The partitions of the request that this node leads, with their records."""
     partitions, found = context.services.partitions, []
     for topic in request.topic_data:
         held = (
@@ -110,14 +113,25 @@ def _transactional_batches(context: RequestContext, request: ProduceRequest) -> 
         )
         for data in topic.partition_data:
             partition = held.get(data.index) if held is not None else None
-            records = cast("memoryview | None", data.records)
-            if partition is None or not partition.is_leading or records is None or len(records) < HEADER_SIZE:
-                continue
-            if not produce.is_transactional(records):
-                continue
-            producer_id, epoch, sequence = _PRODUCER.unpack_from(records, PRODUCER_ID_AT)
-            if producer_id >= 0:
-                found.append((partition, (producer_id, epoch), sequence))
+            if partition is not None and partition.is_leading:
+                found.append((partition, cast("memoryview | None", data.records)))
+    return found
+
+
+def _transactional_batches(
+    led: list[tuple[Partition, memoryview | None]],
+) -> list[tuple[Partition, tuple[int, int], int]]:
+    """(partition, (producer id, epoch), first sequence) of what belongs to a transaction.
+
+    What cannot be appended is refused later.
+    """
+    found = []
+    for partition, records in led:
+        if records is None or len(records) < HEADER_SIZE or not produce.is_transactional(records):
+            continue
+        producer_id, epoch, sequence = _PRODUCER.unpack_from(records, PRODUCER_ID_AT)
+        if producer_id >= 0:
+            found.append((partition, (producer_id, epoch), sequence))
     return found
 
 
@@ -132,7 +146,7 @@ class HeldProduce(Pending):
         self,
         context: RequestContext,
         request: ProduceRequest,
-        verified: dict[TopicPartition, VerificationState | KafkaError],
+        verified: dict[TopicPartition, VerificationState | KafkaError | None],
     ) -> None:
         super().__init__()
         self._context = context

@@ -185,6 +185,34 @@ def test_each_partition_is_answered_for_itself() -> None:
     virtual(scenario())
 
 
+@pytest.mark.parametrize("verify", ["true", "false"])
+def test_partition_that_begins_to_lead_during_the_verification_takes_no_batch(verify: str) -> None:
+    """The coordinator was not asked about it: the batch would belong to no transaction, and no marker would ever end it."""
+
+    async def scenario() -> None:
+        node = await TransactionNode.open(settings={"transaction.partition.verification.enable": verify})
+        producer = await node.initialise("a")
+        parts = [
+            PartitionProduceData(index=index, records=memoryview(make_batch(b"v", producer=(*producer, 0), transactional=True)))
+            for index in (0, 1)
+        ]
+        await node.lead(2, 1)
+        topics = [TopicProduceData(name=TOPIC, partition_data=parts)]
+        request = ProduceRequest(transactional_id="a", acks=-1, timeout_ms=1000, topic_data=topics)
+        answer = waiting(produce.handle(node.held.context(request.KEY, NEW), request))
+        partition, state = node.held.partition(TOPIC, 1), node.held.metadata.partition(TOPIC, 1)
+        assert state is not None
+        partition.adopt(
+            state._replace(leader=1, leader_epoch=state.leader_epoch + 1, partition_epoch=state.partition_epoch + 1)
+        )
+        assert partition.is_leading
+        codes = [each.error_code for each in (await answer).responses[0].partition_responses]
+        assert codes == [0, ErrorCode.NOT_LEADER_OR_FOLLOWER]
+        assert partition.log.log_end_offset == 0
+
+    virtual(scenario())
+
+
 def test_records_that_are_no_batch_are_refused_as_such() -> None:
     async def scenario() -> None:
         node = await TransactionNode.open()
