@@ -133,7 +133,8 @@ class Partition(PartitionTail):
         self._follow_replicas(is_new_epoch)
         self.follow_config()
         if is_new_epoch or was_leading != self.is_leading:
-            self._tell_of_change()
+            self.settle_acks()
+            self._wake_fetches()
 
     def _follow_replicas(self, is_new_epoch: bool) -> None:
         """The metadata has other replicas, another ISR or another leader."""
@@ -162,13 +163,14 @@ class Partition(PartitionTail):
         self.advance()
 
     def fail(self, code: int, text: str) -> None:
-        """The partition is offline or deleted: refuse it from now on, parked requests included."""
+        """The partition is offline or deleted: refuse it from now on, parked requests on the loop's next turn."""
         self._failure = (code, text)
         self.is_leading = False
-        self._tell_of_change()
+        # Not at once, as after an append: this may be in the middle of a request whose write has found the disk failed.
+        self.settle_soon()
+        self._wake_fetches()
 
-    def _tell_of_change(self) -> None:
-        self.settle_acks()
+    def _wake_fetches(self) -> None:
         if self.watches or self.follower_watches:
             self._owner.has_changed(self)
 

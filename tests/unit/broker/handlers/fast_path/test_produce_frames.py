@@ -1,5 +1,6 @@
 """Produce requests answered from frame to frame: byte for byte as on the general path, by either variant."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -8,10 +9,11 @@ from typing import Any
 
 import pytest
 from tests.support.logs.batches import make_batch
-from tests.support.nodes.held_partitions import virtual
+from tests.support.nodes.held_partitions import HeldPartitions, virtual
 from tests.unit.broker.handlers.fast_path.produce_story import CONFIGS, PARTITIONS, Story, tell
 
 from ottla.broker.handlers.fast_path import kernel_produce, produce_frames
+from ottla.broker.partitions.partition import Partition
 from ottla.errors.codes import ErrorCode
 from ottla.records.kernels import PURE_ASKED, is_compiled, load_variant
 from ottla.sim.faults import Fault
@@ -81,6 +83,44 @@ def test_a_disk_that_fails_amid_a_request(version: int) -> None:
     codes = [answer.error_code for answer in response.responses[0].partition_responses]
     assert codes[0] == 0
     assert codes[1] == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_no_request_is_handled_amid_another_that_finds_its_disk_failed() -> None:
+    """All batches are checked before the first is written. A batch written in between is not seen: it would be stored twice."""
+
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t", 2)
+        answers = produce_frames.FrameAnswers(held.services)
+        first, second = held.partition("t", 0), held.partition("t", 1)
+        assert (first.log.folder, second.log.folder) == ("/a/t-0", "/b/t-1")
+
+        def send(sequence: int, *indexes: int) -> None:
+            batch = bytes(make_batch(b"v", producer=(7, 0, sequence)))
+            data = [PartitionProduceData(index=index, records=batch) for index in indexes]
+            request = ProduceRequest(
+                transactional_id=None, acks=-1, topic_data=[TopicProduceData(name="t", partition_data=data)]
+            )
+            answers.answer(bytearray(b"".join(encode_request(request, 9, 1, None)))[4:])  # type: ignore[arg-type]
+
+        class Repeating:
+            """A parked request. When it is answered, its connection handles the next one: a repeat of the producer's batch."""
+
+            def settle(self, partition: Partition) -> bool:
+                send(1, 1)
+                return True
+
+        for index in range(2):
+            held.produce("t", index, make_batch(b"v", producer=(7, 0, 0)))
+        first.ack_waits[Repeating()] = None
+        held.disk.faults.append(Fault("append", "/a/t-0/*"))
+        send(1, 0, 1)
+        assert first.ack_waits
+        await asyncio.sleep(0)
+        assert not first.ack_waits
+        assert second.log.log_end_offset == 2
+
+    virtual(scenario())
 
 
 @pytest.mark.parametrize("is_replicated", [False, True])
