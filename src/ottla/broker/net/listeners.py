@@ -81,9 +81,9 @@ class Listeners:
         """Set by tests: client connections are closed as soon as they are accepted."""
         self.on_refused: Callable[[], None] | None = None
         self.memory = RequestMemory(
-            settings.queued_max_request_bytes, settings.socket_request_max_bytes, on_short=self._schedule_scan
+            settings.queued_max_request_bytes, settings.socket_request_max_bytes, on_short=self._scan_soon
         )
-        self._followers = RequestMemory(FOLLOWERS_BYTES, settings.socket_request_max_bytes, on_short=self._schedule_scan)
+        self._followers = RequestMemory(FOLLOWERS_BYTES, settings.socket_request_max_bytes, on_short=self._scan_soon)
         self.memory.for_followers = self._followers
 
     @property
@@ -266,7 +266,18 @@ class Listeners:
         if periods_s:
             self._scan_timer = asyncio.get_running_loop().call_later(min(periods_s), self._scan)
 
+    def _scan_soon(self) -> None:
+        """A connection begins to wait for memory: scan within `SHORT_OF_MEMORY_SCAN_S`.
+
+        A timer that ends sooner stays. Under load memory comes back many times a second, and those that get none
+        begin to wait again each time.
+        """
+        timer = self._scan_timer
+        if timer is None or timer.when() > asyncio.get_running_loop().time() + SHORT_OF_MEMORY_SCAN_S:
+            self._schedule_scan()
+
     def _scan(self) -> None:
+        self._scan_timer = None
         now_s = asyncio.get_running_loop().time()
         idle_s_max = self._settings.connections_max_idle_ms / 1000
         for connection in self.connections:

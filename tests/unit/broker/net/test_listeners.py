@@ -270,6 +270,32 @@ def test_slow_senders_do_not_hold_the_memory_that_others_need(play: Play, caplog
     play(act, NetSettings(queued_max_request_bytes=limit))
 
 
+def test_slow_senders_are_closed_also_if_memory_comes_back_all_the_time(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        server, counters = stage.server, stage.server.dispatcher.counters.connections
+        for number in range(2):
+            busy = await stage.client(f"busy{number}")
+            busy.send(*(produce(f"park {number}-{each}", each, padding_bytes=140_000) for each in range(15)))
+        await asyncio.sleep(1)
+        assert len(server.parked) == 30
+        hostile = [await stage.client("hostile") for _ in range(40)]
+        for client in hostile:
+            client.send(produce("huge", 1, padding_bytes=3_000_000)[:400_000])
+        await asyncio.sleep(1)
+        assert server.listeners.memory.is_short
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+        for waiting in list(server.parked.values()):  # each gives memory back, but less than is waited for
+            waiting.complete(ProduceResponse())
+            await asyncio.sleep(0.5)
+            if counters.evicted:
+                break
+        assert counters.evicted
+        assert loop.time() - begun_s < 2 * GRACE_S
+
+    play(act, NetSettings(queued_max_request_bytes=8_000_000))
+
+
 def test_followers_do_not_wait_for_the_memory_that_clients_hold(play: Play) -> None:
     """What holds it may be produce requests, which wait for the followers."""
 
