@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.settings import BrokerSettings
     from ottla.env import Network
+    from ottla.metadata.image.cluster import BrokerRegistration, Endpoint
 
 
 class OtherBrokers:
@@ -42,7 +43,8 @@ class OtherBrokers:
         self._metadata = metadata
         self._links: dict[tuple[int, int], tuple[Uuid, Link]] = {}
         """Broker and API → the broker's incarnation, which the link leads to, and the link."""
-        self._opening: dict[tuple[int, int], asyncio.Lock] = {}
+        self._opening: dict[tuple[int, int], asyncio.Task[Link]] = {}
+        """Attempts to connect. All requests that need the link wait for the same one, and fail with it."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     # -- markers
@@ -137,8 +139,7 @@ class OtherBrokers:
         """The broker's response; None if it cannot be reached."""
         key = (broker_id, request.KEY)
         try:
-            async with self._opening.setdefault(key, asyncio.Lock()):
-                link = await self._link(key)
+            link = await self._link(key)
             return None if link is None else await link.request(request, self._settings.current.request_timeout_ms)
         except LinkError:
             return None
@@ -155,10 +156,20 @@ class OtherBrokers:
             if (link.host, link.port) == (endpoint.host, endpoint.port) and not link.is_over:
                 return link
             link.close()
-        options = LinkOptions(client_id=f"broker-{self._node_id}-transactions")
-        link = await Link.connect(self._network, endpoint.host, endpoint.port, options)
-        self._links[key] = (broker.incarnation_id, link)
-        return link
+        opening = self._opening.get(key)
+        if opening is None:
+            opening = self._opening[key] = asyncio.get_running_loop().create_task(self._open(key, broker, endpoint))
+            opening.add_done_callback(_retrieve)
+        return await asyncio.shield(opening)
+
+    async def _open(self, key: tuple[int, int], broker: BrokerRegistration, endpoint: Endpoint) -> Link:
+        try:
+            options = LinkOptions(client_id=f"broker-{self._node_id}-transactions")
+            link = await Link.connect(self._network, endpoint.host, endpoint.port, options)
+            self._links[key] = (broker.incarnation_id, link)
+            return link
+        finally:
+            del self._opening[key]
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = watched("a request about transactions to another broker", work)
@@ -167,12 +178,18 @@ class OtherBrokers:
 
     async def stop(self) -> None:
         """Give up what is under way, and close all connections."""
-        tasks = list(self._tasks)
+        tasks = [*self._tasks, *self._opening.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for _, link in self._links.values():
             link.close()
+
+
+def _retrieve(opening: asyncio.Task[Link]) -> None:
+    """Mark a failure as retrieved: the requests that waited for the link may have been given up."""
+    if not opening.cancelled():
+        opening.exception()
 
 
 def _by_topic(names: Iterable[TopicPartition]) -> dict[str, list[int]]:

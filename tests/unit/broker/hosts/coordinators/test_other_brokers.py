@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, cast
 
 from tests.support.nodes.fake_node import FakeNetwork, FakeNode
+from tests.support.nodes.held_partitions import virtual
 
 from ottla.broker.hosts.coordinators.other_brokers import OtherBrokers, _verified
 from ottla.broker.hosts.coordinators.transaction_markers import Marker, Outcome
@@ -124,3 +125,34 @@ def register(metadata: MetadataCache, incarnation: bytes) -> None:
     endpoint = BrokerEndpoint(name="PLAINTEXT", host="two", port=9092)
     delta.replay(RegisterBrokerRecord(broker_id=2, incarnation_id=Uuid(incarnation * 16), end_points=[endpoint]))
     metadata.image = delta.finish(Provenance(1, 1, 0))
+
+
+def test_requests_to_a_silent_broker_fail_together() -> None:
+    """One attempt to connect after the other would keep the markers of many transactions from the next leader for long."""
+
+    class Silent:
+        attempts = 0
+
+        async def connect(self, *arguments: Any) -> Any:
+            self.attempts += 1
+            await asyncio.Event().wait()
+
+    async def story() -> None:
+        metadata, network = MetadataCache(), Silent()
+        register(metadata, b"1")
+        others = OtherBrokers(cast(Any, network), 1, cast(Any, Settings), metadata)
+        answered: list[Outcome] = []
+        for producer_id in range(50):
+            others.write_markers(2, Marker(Producer(producer_id, 0), True, 0, 2), [ZERO], answered.append)
+        begun_s = asyncio.get_running_loop().time()
+        while len(answered) < 50:
+            await asyncio.sleep(1)
+            assert asyncio.get_running_loop().time() - begun_s < 15, f"{len(answered)} of 50 are answered"
+        assert answered == [{ZERO: ErrorCode.NOT_LEADER_OR_FOLLOWER}] * 50
+        assert network.attempts == 1
+        others.write_markers(2, Marker(Producer(50, 0), True, 0, 2), [ZERO], answered.append)
+        await asyncio.sleep(1)
+        assert network.attempts == 2
+        await others.stop()
+
+    virtual(story())
