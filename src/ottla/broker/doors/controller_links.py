@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ottla.link import Link, LinkOptions
+from ottla.link import ConnectFailed, Link, LinkOptions
 from ottla.wire.api_table import ApiKey
 from ottla.wire.base import Message
 
@@ -47,12 +47,21 @@ class ControllerLinks:
         self._opening: dict[str, asyncio.Lock] = {}
 
     async def ask(self, address: Address, request: Message, timeout_ms: int) -> Any:
-        """The response of the node at `address`. Raises `LinkError`; that closes the connection, and so does cancelling."""
+        """The response of the node at `address`. Raises `LinkError`; that closes the connection, and so does cancelling.
+
+        `timeout_ms` is for all of it: requests before this one may wait for the same connection, and each try to open it.
+        """
         purpose = PURPOSES.get(request.KEY, FORWARDING)
-        async with self._opening.setdefault(purpose, asyncio.Lock()):
-            link = await self._link(purpose, address, timeout_ms)
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_ms / 1000
         try:
-            return await link.request(request, timeout_ms)
+            async with asyncio.timeout_at(deadline_s), self._opening.setdefault(purpose, asyncio.Lock()):
+                link = await self._link(purpose, address, timeout_ms)
+        except TimeoutError:
+            name = f"{address.host}:{address.port}"
+            raise ConnectFailed(name, f"{name} could not be connected to within {timeout_ms} ms") from None
+        try:
+            return await link.request(request, max(1, int((deadline_s - loop.time()) * 1000)))
         except asyncio.CancelledError:
             link.close()  # the next request would wait for this one's answer
             raise

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.support.nodes.deciding_controller import DecidingController
 from tests.support.nodes.fake_node import HANG_UP, FakeNetwork, FakeNode
+from tests.support.nodes.held_partitions import virtual
 from tests.support.nodes.images import context_of, image_of
 
 from ottla.broker.doors import ControllerDoor
@@ -47,6 +48,22 @@ def test_request_is_sent_again_until_a_controller_answers() -> None:
         assert node.connections == 2
 
     asyncio.run(run())
+
+
+def test_timeout_also_ends_the_wait_for_requests_before_it() -> None:
+    """All share a connection, and a controller without power lets each of them try to connect for long."""
+
+    class Silent:
+        async def connect(self, *arguments: Any) -> Any:
+            await asyncio.Event().wait()
+
+    async def run() -> None:
+        door = RemoteDoor(ControllerLinks(cast(Any, Silent()), 1), lambda: THERE)
+        answers = await asyncio.gather(*(door.call(REQUEST, 25_000) for _ in range(10)), return_exceptions=True)
+        assert [cast(KafkaError, each).code for each in answers] == [ErrorCode.REQUEST_TIMED_OUT] * 10
+        assert asyncio.get_running_loop().time() < 26
+
+    virtual(run())
 
 
 def test_leader_that_is_elected_later_is_asked() -> None:
