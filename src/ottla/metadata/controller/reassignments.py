@@ -7,6 +7,7 @@ log directories begin with one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from ottla.errors import KafkaError
@@ -36,11 +37,16 @@ def alter_reassignments(
         allow_replication_factor_change=request.allow_replication_factor_change, error_message=None
     )
     records: list[Message] = []
+    counts = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
     for topic in request.topics:
         results: list[ReassignablePartitionResponse] = []
         for wanted in topic.partitions:
             result = ReassignablePartitionResponse(partition_index=wanted.partition_index, error_message=None)
             try:
+                if counts[topic.name, wanted.partition_index] > 1:
+                    # Each is decided on the same state: the second record would mix with the first one's replicas.
+                    what = f"partition {topic.name}-{wanted.partition_index}"
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, f"{what} comes more than once in the request")
                 record = _altered(state, topic.name, wanted, request.allow_replication_factor_change)
                 records += [] if record is None else [record]
             except KafkaError as error:

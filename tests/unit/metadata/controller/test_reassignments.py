@@ -1,7 +1,7 @@
 """Reassignments that are started, changed, completed and cancelled."""
 
 import pytest
-from tests.support.nodes.controller_cluster import ControllerCluster
+from tests.support.nodes.controller_cluster import ControllerCluster, directory_of
 
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.controller.alter_partition import alter_partition
@@ -205,3 +205,16 @@ def test_a_changed_replication_factor_is_refused_if_not_allowed(cluster: Control
     assert alter(cluster, [3], same_factor=True) == ErrorCode.INVALID_REPLICATION_FACTOR
     assert alter(cluster, [3, 1], same_factor=True) == 0
     assert alter(cluster, [2, 3], same_factor=True) == 0, "replicas that are being removed do not count"
+
+
+def test_partition_that_comes_twice_in_a_request_is_refused() -> None:
+    cluster = ControllerCluster()
+    for broker_id in (1, 2, 3):
+        cluster.add_broker(broker_id, log_dirs=[directory_of(broker_id, 0), directory_of(broker_id, 1)])
+    cluster.create_topic("t", assignments=[[1, 2]])
+    before = cluster.partition("t")
+    wanted = [ReassignablePartition(partition_index=0, replicas=replicas) for replicas in ([1, 2, 3], [2, 1])]
+    request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name="t", partitions=[each]) for each in wanted])
+    response = cluster.apply(alter_reassignments(cluster.state, request, 0))
+    assert [topic.partitions[0].error_code for topic in response.responses] == [ErrorCode.INVALID_REQUEST] * 2
+    assert cluster.partition("t") == before
