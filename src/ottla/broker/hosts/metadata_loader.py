@@ -55,9 +55,9 @@ class MetadataLoader:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self.snapshots = snapshots
-        self.may_begin: Callable[[], bool] = lambda: True
-        """Whether what has come may be published, if it is the first. A broker would take logs of topics that later batches
-        create for strays, so a node that starts waits until it has caught up with its quorum."""
+        self.may_begin: Callable[[int], bool] = lambda end_offset: True
+        """Whether an image of everything below `end_offset` may be published, if it is the first. A broker would take logs of
+        topics that later batches create for strays, so a node that starts waits until it has caught up with its quorum."""
         self.committed_offset = 0
         """The end of what is committed."""
         self.published_offset = 0
@@ -158,7 +158,8 @@ class MetadataLoader:
         image = self._newest = self._newest if provenance is None else delta.finish(provenance)
         for _ in queued:
             self._queued.popleft()
-        if not self._is_begun and not self.may_begin():
+        # Not `committed_offset`: more may have been committed during the pauses of the replay, and is not in this image.
+        if not self._is_begun and not self.may_begin(items[-1].last_offset + 1):
             return
         if is_replacing or not self._is_begun:
             delta = MetadataDelta.between(self._published, image)

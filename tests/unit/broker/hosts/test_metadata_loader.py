@@ -105,7 +105,7 @@ def test_batches_that_come_while_the_loaded_image_is_published_follow_it() -> No
 def test_first_image_is_published_when_the_node_has_caught_up() -> None:
     async def run() -> None:
         scene = Scene()
-        scene.loader.may_begin = lambda: scene.loader.committed_offset >= 3
+        scene.loader.may_begin = lambda end_offset: end_offset >= 3
         scene.loader.loaded_snapshot(scene.batch(topic("old")))
         await asyncio.sleep(0.01)
         scene.commit([topic("new")])
@@ -123,6 +123,29 @@ def test_first_image_is_published_when_the_node_has_caught_up() -> None:
         await scene.loader.caught_up()
         delta, _ = scene.published[-1]
         assert len(delta.changed_topics) == 1
+        await scene.loader.close()
+
+    asyncio.run(run())
+
+
+def test_first_image_has_what_is_committed_while_a_snapshot_is_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class LongReplay:
+        async def here(self) -> None:
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+    async def run() -> None:
+        monkeypatch.setattr("ottla.broker.hosts.metadata_loader.BackgroundPauses", LongReplay)
+        scene = Scene()
+        known: list[int] = []  # the high watermark
+        scene.loader.may_begin = lambda end_offset: bool(known) and end_offset >= known[0]
+        scene.loader.loaded_snapshot(scene.batch(topic("old")))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the replay is in its pause when the leader answers
+        scene.commit([topic("new")])
+        known.append(scene.loader.committed_offset)
+        await scene.loader.caught_up()
+        assert [sorted(image.topics.by_name) for _, image in scene.published] == [["new", "old"]]
         await scene.loader.close()
 
     asyncio.run(run())
