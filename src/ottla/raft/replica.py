@@ -90,6 +90,8 @@ class Replica:
         """The offset below which all records are known to be committed; it never goes back."""
         self.leader_high_watermark = -1
         """The last one that the leader told this follower; its log may end before."""
+        self.told_high_watermark = -1
+        """The highest one that any leader has told since the start: this replica's log may not have all below it yet."""
         self.synced_offset = 0
         """The offset below which this replica's log is durable."""
         self.voter_change: VoterChange | None = None
@@ -163,6 +165,13 @@ class Replica:
     @property
     def is_only_voter(self) -> bool:
         return self.settings.can_be_voter and self.history.voters.is_only_voter(self.local)
+
+    def has_caught_up(self, end_offset: int) -> bool:
+        """Whether everything that is known to be committed, here or at the leader, lies below `end_offset`."""
+        known, told = self.high_watermark, self.told_high_watermark
+        if known is None or (told < 0 and not isinstance(self.role, Leader)):
+            return False  # the end of a fetched snapshot alone: what is committed after it is not known
+        return end_offset >= max(known, told)
 
     @property
     def deadline_ms(self) -> int:

@@ -72,7 +72,7 @@ async def join_metadata(
 ) -> None:
     """Take part in a quorum of any size. Returns when requests of other nodes can be answered; `wait_joined` has to follow."""
     await quorum.join({endpoint.name: (endpoint.host, endpoint.port) for endpoint in endpoints} or None)
-    loader.may_begin = lambda end_offset: (known := quorum.replica.high_watermark) is not None and end_offset >= known
+    loader.may_begin = quorum.replica.has_caught_up
     loader.start()
     follow_quorum(quorum, Listeners(loader, controller))
 

@@ -178,6 +178,7 @@ def answered(replica: Replica, sent: InFlight, response: FetchResponse, now_ms: 
     role = role._replace(fetch_deadline_ms=now_ms + replica.settings.fetch_timeout_ms, has_fetched=True)
     replica.set_role(role)
     replica.lost_leader_epoch = -1
+    replica.told_high_watermark = max(told.high_watermark, replica.told_high_watermark)
     if told.diverging_epoch is not None and told.diverging_epoch.epoch >= 0:
         return _truncate(replica, Diverging(told.diverging_epoch.epoch, told.diverging_epoch.end_offset))
     if told.snapshot_id is not None and (told.snapshot_id.epoch >= 0 or told.snapshot_id.end_offset >= 0):

@@ -221,6 +221,29 @@ def test_snapshot_replaces_a_log_that_diverges_exactly_at_its_end(is_stored: boo
     assert (replica.log.end_offset, replica.log.last_epoch) == (3, 2), "the log is replaced when the snapshot is complete"
 
 
+def test_follower_with_a_part_of_the_committed_records_has_not_caught_up() -> None:
+    replica, correlation = following()
+    assert not replica.has_caught_up(0)
+    carry_out(replica, replica.received(3, correlation, response(records=[Entry(2, 1)], high_watermark=2), 100), 100)
+    assert replica.high_watermark == 1
+    assert not replica.has_caught_up(1), "the leader has told of one more"
+    assert replica.has_caught_up(2)
+
+
+@pytest.mark.parametrize(("told", "enough"), [(5, 5), (3, 3), (-1, None)])
+def test_follower_with_a_fetched_snapshot_lacks_what_is_committed_after_it(told: int, enough: int | None) -> None:
+    replica, correlation = following()
+    got = response(snapshot_id=WireSnapshotId(end_offset=3, epoch=1), high_watermark=told)
+    replica.received(3, correlation, got, 100)
+    replica.log.start_at_snapshot(SnapshotId(3, 1))  # type: ignore[attr-defined]  # the test's log
+    replica.snapshot_loaded()
+    replica.log_changed(110)
+    assert replica.high_watermark == 3
+    assert [end_offset for end_offset in range(3, 10) if replica.has_caught_up(end_offset)][:1] == (
+        [] if enough is None else [enough]
+    )
+
+
 def test_build_names_this_replica() -> None:
     replica, _ = following((1,))
     built = fetch.build(replica)
