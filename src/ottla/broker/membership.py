@@ -75,6 +75,8 @@ class Membership:
         self._offline_directories: list[Uuid] = []
         self.cordoned_directories: list[Uuid] = []
         self._has_left = False
+        self._registration: BrokerRegistrationRequest | None = None
+        """The request of `join`, until `register_again` sends it once more."""
         self._heard_s: float | None = None
         """When the controller answered a heartbeat last, by the loop's clock."""
         self.epoch = NOT_REGISTERED
@@ -115,6 +117,7 @@ class Membership:
         asked_ms = 0 if self._clock is None else self._clock.now_ms()
         registered = await self._register(request)
         self.epoch = registered.broker_epoch
+        self._registration = request
         # The epoch is the offset of the registration. A broker that has not applied it stays fenced, and would ask again later.
         await self._loader.published_up_to(self.epoch + 1)
         rounds = 0
@@ -197,6 +200,23 @@ class Membership:
         """Report the cordoned directories: exactly these get no new partitions from now on."""
         self.cordoned_directories = list(directory_ids)
         await self._tell("the cordoned directories")
+
+    async def register_again(self) -> None:
+        """Give the controller the log directories: metadata.version was too low to keep them when this broker registered.
+
+        The incarnation is the same, so the registration keeps its epoch. Without the directories the controller would ignore
+        that one has failed, and this broker would go on to lead the partitions in it.
+        """
+        request, self._registration = self._registration, None
+        if request is None or self._has_left:
+            return  # under way, or not needed
+        try:
+            await self._door.call(request)
+        except (KafkaError, LogDirectoryFailed) as refused:
+            logger.warning("could not give the controller the log directories, and try again later: %s", refused)
+            self._registration = request
+            return
+        await self._tell("failed and cordoned directories")  # the registration has neither
 
     async def _tell(self, what: str) -> None:
         refused = await self._report()

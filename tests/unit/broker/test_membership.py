@@ -76,6 +76,24 @@ def test_cordoned_directories_are_reported_when_joining_and_changing() -> None:
     assert [each.cordoned_log_dirs for each in heartbeats] == [[DIRECTORY], []]
 
 
+@pytest.mark.parametrize("refusal", [None, KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller")])
+def test_registration_is_sent_again_until_the_controller_has_taken_it(refusal: KafkaError | None) -> None:
+    controller = FakeController()
+    membership = member(controller, epoch=-1)
+
+    async def scenario() -> None:
+        await membership.join([], [DIRECTORY], [], rack=None, incarnation_id=DIRECTORY, last_epoch=-1)
+        controller._refusal = refusal
+        await membership.register_again()
+        controller._refusal = None
+        await membership.register_again()
+
+    asyncio.run(scenario())
+    kinds = [type(each) for each in controller.requests]
+    once = [BrokerRegistrationRequest, BrokerHeartbeatRequest]
+    assert kinds == (once * 2 if refusal is None else [*once, BrokerRegistrationRequest, *once])
+
+
 def test_heartbeat_names_epoch_and_applied_metadata() -> None:
     controller = FakeController()
     asyncio.run(member(controller, epoch=7).tell_lost(DIRECTORY))

@@ -17,7 +17,7 @@ from ottla.env import World
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.link import Link
-from ottla.metadata.features import SUPPORTED_FEATURES
+from ottla.metadata.features import DIRECTORIES_FROM, METADATA_VERSION, METADATA_VERSION_MAX, SUPPORTED_FEATURES
 from ottla.sim.clock import LoopClock
 from ottla.sim.disk import MemoryDisk
 from ottla.sim.loop import VirtualLoop
@@ -28,6 +28,7 @@ from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, F
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 CONTROLLER = Address(1, "here", 9093)
 BROKER_LISTENER, CONTROLLER_LISTENER = "PLAINTEXT://here:9092", "CONTROLLER://here:9093"
@@ -130,6 +131,29 @@ def test_broker_and_controller_in_one_node() -> None:
         assert [topic.name for topic in found.topics] == ["t"], "a client that has its answer finds its topic"
         assert node.services.partitions.find("t", 0) is not None
         link.close()
+        await node.stop()
+
+    on_stage(work)
+
+
+def test_registration_gets_log_directories_when_metadata_version_is_raised() -> None:
+    async def work(stage: Stage) -> None:
+        texts = {**settings("broker,controller"), "log.dirs": "/data,/more"}
+        world = World(stage.disk, stage.clock, stage.network.host("here"), SeededRandomness(Random(2)), None)
+        old = {"transaction.version": 0, "group.version": 0, "eligible.leader.replicas.version": 0}
+        await format_if_new(world, texts, {METADATA_VERSION: DIRECTORIES_FROM - 1, **old})
+        node = await Node.start(world, texts, hostname="here")
+        before = node.services.metadata.image.cluster.brokers[1]
+        assert before.directories == ()
+        update = FeatureUpdateKey(feature=METADATA_VERSION, max_version_level=METADATA_VERSION_MAX, upgrade_type=1)
+        await node.services.door.call(UpdateFeaturesRequest(feature_updates=[update]))
+        await asyncio.sleep(1)
+        ids = sorted(each.directory_id for each in node.services.directories.directories if each.directory_id is not None)
+        after = node.services.metadata.image.cluster.brokers[1]
+        assert after == before._replace(directories=tuple(ids), cordoned_directories=())
+        await node.services.membership.tell_lost(ids[0])
+        await node.services.loader.caught_up()
+        assert node.services.metadata.image.cluster.brokers[1].directories == (ids[1],)
         await node.stop()
 
     on_stage(work)

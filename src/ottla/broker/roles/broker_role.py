@@ -23,6 +23,7 @@ from ottla.broker.replication.replication import Replication
 from ottla.broker.services import NodeServices, Services
 from ottla.log.compaction.compactor import Compactor
 from ottla.log.directories.opening import MustStop
+from ottla.metadata.features import DIRECTORIES_FROM
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +84,14 @@ class BrokerRole:
         directories = self._storage.directories
         if directories is not None and directories.cordoned_ids != self.membership.cordoned_directories:
             self._tell(self.membership.tell_cordoned(directories.cordoned_ids))
+        mine = image.cluster.brokers.get(self._node.node_id)
+        if (
+            mine is not None
+            and not mine.directories
+            and image.metadata_version >= DIRECTORIES_FROM
+            and mine.epoch == self.epoch
+        ):
+            self._tell(self.membership.register_again())
         if self._services is not None:
             self._services.moves.metadata_changed()
             self._services.replication.metadata_changed(delta)
