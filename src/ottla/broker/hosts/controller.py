@@ -166,8 +166,12 @@ class ControllerHost:
         else:
             self._append(activation.later_records(image))
         if self.is_active:  # else it has resigned during the append, and has no state
-            features, image = self._settings.supported_features, self.state.image
-            self._append(activation.registration(image, self.node_id, self.incarnation_id, self.endpoints, features))
+            self._append(self._register(self.state, 0).records)
+
+    def _register(self, state: ControllerState, now_ms: int) -> Decision[None]:
+        """Register this controller, unless it is registered or metadata.version keeps no controllers."""
+        features = self._settings.supported_features
+        return Decision(None, activation.registration(state.image, self.node_id, self.incarnation_id, self.endpoints, features))
 
     def _renounce(self, epoch: int) -> None:
         """Drop the state: its newest records may be gone from the log, and another controller decides now."""
@@ -242,7 +246,13 @@ class ControllerHost:
 
         if is_large(request, self.state):
             return await self._write_large(decide_request)
-        return await self.write(decide_request)
+        response = await self.write(decide_request)
+        if request.KEY == ApiKey.UPDATE_FEATURES:
+            try:
+                await self.write(self._register)  # the new metadata.version may be the first that keeps controllers
+            except KafkaError:
+                pass  # another controller leads: this one registers there, and the change of the request is made
+        return response
 
     async def write(self, decide: Callable[[ControllerState, int], Decision[R]]) -> R:
         """The response of `decide(state, now_ms)`, once its records are committed.

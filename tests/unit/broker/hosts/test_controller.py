@@ -11,10 +11,11 @@ from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.metadata.controller.decision import Decision
 from ottla.metadata.controller.state import ControllerState
+from ottla.metadata.features import METADATA_VERSION_MAX
 from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import MetadataImage
 from ottla.wire.base import Message
-from ottla.wire.messages.metadata_records import PartitionRecord, RegisterBrokerRecord, TopicRecord
+from ottla.wire.messages.metadata_records import PartitionRecord, RegisterBrokerRecord, RegisterControllerRecord, TopicRecord
 from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 NAME = "log.retention.ms"
@@ -50,6 +51,25 @@ def test_decisions_see_what_was_decided_before_them() -> None:
         assert await asyncio.gather(*(node.controller.write(count) for _ in range(30))) == list(range(1, 31))
         await node.loader.caught_up()
         assert len(node.published) == published + 1, "what waits is committed and published together"
+
+    asyncio.run(run())
+
+
+def test_controller_registers_when_metadata_version_begins_to_keep_controllers() -> None:
+    async def run() -> None:
+        node = QuorumNode()
+        await node.format(release_version="3.6")
+        await node.start()
+        assert not node.loader.published.cluster.controllers
+        update = FeatureUpdateKey(feature="metadata.version", max_version_level=METADATA_VERSION_MAX, upgrade_type=1)
+        for _ in range(2):
+            response = await node.controller.call(UpdateFeaturesRequest(feature_updates=[update]), 2)
+            assert response.error_code == ErrorCode.NONE
+        await node.loader.caught_up()
+        known = node.loader.published.cluster.controllers[1]
+        assert known.incarnation_id == node.controller.incarnation_id
+        written = [each for batch in node.quorum.log.batches(0) for each in batch.records]
+        assert sum(isinstance(each, RegisterControllerRecord) for each in written) == 1
 
     asyncio.run(run())
 
