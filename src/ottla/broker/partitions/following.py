@@ -88,18 +88,20 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
     for index in sorted(topic.partitions):
         await pauses.here()
         state = topic.partitions[index]
+        known = None if before is None else before.partitions.get(index)
+        was_here = known is not None and here.node_id in known.replicas
         if here.node_id not in state.replicas:
-            if before is not None and index in before.partitions and here.node_id in before.partitions[index].replicas:
+            if was_here:
                 moved_away.append(TopicPartition(topic.name, index))
         elif (partition := here.find(topic.name, index)) is not None:
             await _truncated(here, partition.name)
-            await _settle_gap(here, partition, None if before is None else before.partitions.get(index), state)
+            await _settle_gap(here, partition, known, state)
             partition.adopt(state, here.may_lead)
             if partition.is_leading and before is not None:
-                _name_loss(partition, before.partitions.get(index), state)
+                _name_loss(partition, known, state)
         else:
-            # At a node's start no partition is new: a log that is not found may be on a disk that has failed.
-            is_new = not is_start and (before is None or index not in before.partitions)
+            # At a node's start no replica is new: a log that is not found may be on a disk that has failed.
+            is_new = not is_start and not was_here
             config = here.settings.topic_config(topic.name)
             directory_id = _directory_of(state, here.node_id)
             missing.append(NewPartition(TopicPartition(topic.name, index), config, topic.id, is_new, directory_id))

@@ -9,7 +9,7 @@ from tests.support.nodes.held_partitions import HeldPartitions, only_answer, vir
 
 from ottla.broker.request import Pending, future_of
 from ottla.env import OpenMode
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, TopicPartition, Uuid
 from ottla.log.directories.partition_metadata import read_partition_metadata
@@ -429,6 +429,17 @@ def test_partition_on_a_failed_disk_is_not_created_elsewhere() -> None:
             assert code_for(held, "t", index) == (ErrorCode.KAFKA_STORAGE_ERROR if index in on_b else 0)
         await held.make_topic("new", 2)
         assert code_for(held, "new", 1) == 0, "new ones are made on the disks that work"
+
+    virtual(scenario())
+
+
+def test_replica_that_is_moved_here_is_created_although_a_disk_has_failed() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open(paths=("/a", "/b"))
+        await held.make_topic("t", replicas=(2,))
+        held.partitions.lose_directory(LogDirectoryFailed("/b", OSError(5, "broken")))
+        await held.change("t", 0, replicas=[1, 2], adding_replicas=[1], directories=[DIRECTORY_UNASSIGNED] * 2)
+        assert held.partition("t", 0).log.folder == "/a/t-0"
 
     virtual(scenario())
 
