@@ -8,6 +8,7 @@ the old replicas, and may elect another leader: the sender then gets NEW_LEADER_
 from __future__ import annotations
 
 from ottla.errors.codes import ErrorCode
+from ottla.ids import Uuid
 from ottla.metadata.controller.brokers import check_broker_epoch
 from ottla.metadata.controller.decision import Decision
 from ottla.metadata.controller.leadership import PartitionOf, change_of
@@ -35,12 +36,15 @@ def alter_partition(state: ControllerState, request: AlterPartitionRequest, now_
     check_broker_epoch(state, request.broker_id, request.broker_epoch)
     response = AlterPartitionResponse()
     records: list[Message] = []
+    changed: dict[
+        tuple[Uuid, int], PartitionState
+    ] = {}  # a partition that comes twice is decided on what its first change made
     for wanted in request.topics:
         topic = state.image.topics.by_id.get(wanted.topic_id)
         if topic is None:
             results = [_refused(each, ErrorCode.UNKNOWN_TOPIC_ID) for each in wanted.partitions]
         else:
-            results = _alter_topic(state, request.broker_id, topic, wanted, records)
+            results = _alter_topic(state, request.broker_id, topic, wanted, changed, records)
         response.topics.append(AlterPartitionResponseTopicData(topic_id=wanted.topic_id, partitions=results))
     return Decision(response, records)
 
@@ -50,15 +54,15 @@ def _alter_topic(
     broker_id: int,
     topic: Topic,
     wanted: AlterPartitionRequestTopicData,
+    changed: dict[tuple[Uuid, int], PartitionState],
     records: list[Message],
 ) -> list[AlterPartitionResponsePartitionData]:
     min_isr = effective_min_isr(state, topic)
     election = Election.UNCLEAN if unclean_election_allowed(state, topic) else Election.ONLINE
-    changed: dict[int, PartitionState] = {}  # a partition that comes twice is decided on what its first change made of it
     results = []
     for proposal in wanted.partitions:
         number = proposal.partition_index
-        partition = changed.get(number) or topic.partitions.get(number)
+        partition = changed.get((topic.id, number)) or topic.partitions.get(number)
         if partition is None:
             results.append(_refused(proposal, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
@@ -73,7 +77,7 @@ def _alter_topic(
         record = change.build(topic.id, number)
         if record is not None:
             records.append(record)
-            partition = changed[number] = merge(partition, record)
+            partition = changed[topic.id, number] = merge(partition, record)
         if partition.leader == broker_id:
             results.append(_accepted(number, partition))
         else:  # the change completed a reassignment, and the sender is none of the new replicas

@@ -179,6 +179,19 @@ def test_second_proposal_for_a_partition_meets_the_first(cluster: ControllerClus
     assert cluster.partition("t").isr == (1,)
 
 
+def test_second_proposal_meets_the_first_if_the_topic_comes_twice(cluster: ControllerCluster) -> None:
+    topic_id = cluster.topic("t").id
+    topics = [
+        AlterPartitionRequestTopicData(topic_id=topic_id, partitions=[proposal(cluster, isr)]) for isr in ([1], [1, 2, 3])
+    ]
+    broker_epoch = cluster.state.image.cluster.brokers[1].epoch
+    request = AlterPartitionRequest(broker_id=1, broker_epoch=broker_epoch, topics=topics)
+    first, second = (topic.partitions[0] for topic in cluster.apply(alter_partition(cluster.state, request, 0)).topics)
+    assert (first.error_code, second.error_code) == (ErrorCode.NONE, ErrorCode.INVALID_UPDATE_VERSION)
+    assert cluster.partition("t").isr == (1,)
+    assert cluster.partition("t").partition_epoch == first.partition_epoch
+
+
 def test_leader_reports_the_end_of_its_recovery() -> None:
     cluster = cluster_of(1, 2)
     cluster.create_topic("t", assignments=[[1, 2]], configs={"unclean.leader.election.enable": "true"})
