@@ -46,6 +46,9 @@ R = TypeVar("R")
 _NOT_REGISTERED = -1
 _RETRY_MS = 100
 _AFTER_FAILURE_MS = 1000
+_REPEATED = (ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT)
+"""Requests whose change may be cut short by a crash, where metadata.version has no transactions: the broker asks again, and the
+rest is decided then. They change all partitions of a broker, and cannot be made in smaller parts."""
 
 
 class ControllerHost:
@@ -246,7 +249,7 @@ class ControllerHost:
 
         if is_large(request, self.state):
             return await self._write_large(decide_request)
-        response = await self.write(decide_request)
+        response = await self.write(decide_request, is_atomic=request.KEY not in _REPEATED)
         if request.KEY == ApiKey.UPDATE_FEATURES:
             try:
                 await self.write(self._register)  # the new metadata.version may be the first that keeps controllers
@@ -254,7 +257,7 @@ class ControllerHost:
                 pass  # another controller leads: this one registers there, and the change of the request is made
         return response
 
-    async def write(self, decide: Callable[[ControllerState, int], Decision[R]]) -> R:
+    async def write(self, decide: Callable[[ControllerState, int], Decision[R]], is_atomic: bool = True) -> R:
         """The response of `decide(state, now_ms)`, once its records are committed.
 
         A `KafkaError` that `decide` raises goes to the caller, and nothing is written. `now_ms` is from the monotonic clock.
@@ -268,7 +271,7 @@ class ControllerHost:
             if decision.raises_kraft_version:
                 self._quorum.upgrade()
                 self.state.kraft_version = self._quorum.kraft_version
-            self._append(decision.records)
+            self._append(decision.records, is_atomic)
         except LogDirectoryFailed as failed:
             raise _has_failed(failed) from failed
         await self._committed_up_to(self._quorum.end_offset)

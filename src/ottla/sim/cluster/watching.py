@@ -218,7 +218,7 @@ def _watch_controller(watch: Watch, name: str, controller: ControllerHost, quoru
             watch.tell(watch.checkers.answered, name, Answer(request, response, appended, epoch))
         return response
 
-    async def watched_write(decide: Callable[..., Any]) -> Any:
+    async def watched_write(decide: Callable[..., Any], is_atomic: bool = True) -> Any:
         appended: list[Entry] = called.pop() if called else []
 
         def watched_decide(*what: Any) -> Any:
@@ -226,7 +226,7 @@ def _watch_controller(watch: Watch, name: str, controller: ControllerHost, quoru
             quorum.appended = appended if decision.records else None
             return decision
 
-        return await write(watched_decide)
+        return await write(watched_decide, is_atomic)
 
     for method, wrapper in (("_activate", watched_activate), ("call", watched_call), ("write", watched_write)):
         setattr(controller, method, wrapper)

@@ -3,11 +3,14 @@
 import asyncio
 
 import pytest
-from tests.support.nodes.quorum_node import QuorumNode
+from tests.support.nodes.quorum_node import CLUSTER_ID, QuorumNode
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
+from ottla.metadata.features import SUPPORTED_FEATURES
+from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, Feature
 from ottla.wire.messages.metadata_records import (
     BrokerRegistrationChangeRecord,
     PartitionRecord,
@@ -79,5 +82,33 @@ def test_silent_brokers_are_looked_for_again_after_a_failure(monkeypatch: pytest
         controller._fence_silent_brokers()
         assert controller.state.image.cluster.brokers[2].fenced
         await node.close()
+
+    asyncio.run(run())
+
+
+def test_broker_with_many_partitions_stops_and_registers_without_metadata_transactions() -> None:
+    async def run() -> None:
+        node = await with_silent_brokers(10_050)
+        call = node.controller.call
+        offset = {"current_metadata_offset": 1 << 40}
+        stopping = await call(BrokerHeartbeatRequest(broker_id=2, broker_epoch=2, want_shut_down=True, **offset), 1)
+        assert not stopping.should_shut_down, "broker 3 has not read the new leaders"
+        node.controller.state.sessions.forget(3)  # it was killed, and starts again
+        features = [
+            Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in SUPPORTED_FEATURES.items()
+        ]
+        registered = await call(
+            BrokerRegistrationRequest(
+                broker_id=3, cluster_id=CLUSTER_ID, incarnation_id=Uuid(b"3" * 16), features=features, rack=None
+            ),
+            4,
+        )
+        partitions = node.controller.state.image.topics.by_name["t"].partitions.values()
+        assert {each.leader for each in partitions} == {-1}
+        unfenced = await call(BrokerHeartbeatRequest(broker_id=3, broker_epoch=registered.broker_epoch, **offset), 1)
+        assert not unfenced.is_fenced
+        partitions = node.controller.state.image.topics.by_name["t"].partitions.values()
+        assert {each.leader for each in partitions} == {3}
 
     asyncio.run(run())
