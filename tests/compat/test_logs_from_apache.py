@@ -135,6 +135,11 @@ def test_recovery_leaves_the_files_that_apaches_recovery_leaves(
     assert compared >= 3
     # An epoch without records is dropped when a log is opened, but stays in the file until the next leader's epoch replaces it.
     our_epochs, their_epochs = [] if topic == "empty" else epochs(ours), epochs(theirs)
+    if topic == "deleted":
+        # Apache leaves the epochs cut at a log start that the crash undid. Ottla reads them from the batches again.
+        (their_first, their_start), (our_first, our_start) = their_epochs.pop(0), our_epochs.pop(0)
+        assert our_first == their_first
+        assert our_start < their_start
     assert their_epochs[: len(our_epochs)] == our_epochs
     assert len(their_epochs) == len(our_epochs) + 1, "Apache became the leader again, in a new epoch"
 
