@@ -106,7 +106,10 @@ class FetchErrors:
         if code in _LEADER_MOVED:
             hint = data.current_leader
             leader_id, epoch = (-1, -1) if hint is None else (hint.leader_id, hint.leader_epoch)
-            if leader_id >= 0 and self._metadata.learn_leader(topic, partition, leader_id, epoch, nodes):
+            info = self._metadata.topic(topic)
+            # The epochs of a topic that was made again start over: a late hint about the former one would outlast later news.
+            is_same_topic = info is not None and info.id == state.topic_id
+            if leader_id >= 0 and is_same_topic and self._metadata.learn_leader(topic, partition, leader_id, epoch, nodes):
                 state.not_before_ms = now_ms
             self._metadata.refresh(f"a fetch of {topic}-{partition} was refused: {error_name(code)}")
         elif code in _TRY_AGAIN:

@@ -34,6 +34,12 @@ def refuse(errors: FetchErrors, state: PartitionState, code: int, node_id: int =
     errors.partition_refused(state, PartitionData(error_code=code, **data), node_id, [Node(3, "host-3", 9092)], 1_000)
 
 
+def topic_id(metadata: Metadata) -> Uuid:
+    info = metadata.topic(TOPIC)
+    assert info is not None
+    return info.id
+
+
 def is_refresh_due(metadata: Metadata) -> bool:
     return metadata.step(10_000) != []
 
@@ -51,9 +57,20 @@ def test_a_moved_leader_refreshes_the_metadata_and_waits(code: int) -> None:
 def test_a_hint_about_the_new_leader_is_followed_at_once() -> None:
     errors, metadata = machine()
     state = reading()
+    state.topic_id = topic_id(metadata)
     refuse(errors, state, ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=3, leader_epoch=4))
     assert metadata.leader(TOPIC, 0) == (3, 4)
     assert state.not_before_ms == 1_000
+
+
+def test_a_late_hint_about_a_topic_that_was_made_again_is_ignored() -> None:
+    errors, metadata = machine()
+    state = reading()
+    state.topic_id = OLD
+    leader = metadata.leader(TOPIC, 0)
+    refuse(errors, state, ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=3, leader_epoch=40))
+    assert metadata.leader(TOPIC, 0) == leader
+    assert state.not_before_ms == 1_100
 
 
 def test_an_error_that_passes_is_tried_again_without_new_metadata() -> None:
