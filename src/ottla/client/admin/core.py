@@ -45,7 +45,7 @@ class AdminCore:
         self._cluster: Cluster | None = None
         self._runner: Runner | None = None
         """Runs the telemetry; None until a broker was asked something."""
-        self._is_closed = False
+        self.is_closed = False
         self.loop: asyncio.AbstractEventLoop | None = None
         """The event loop that its connections are on; None before the first call."""
 
@@ -65,7 +65,7 @@ class AdminCore:
             raise
 
     def _open(self) -> Cluster:
-        if self._is_closed:
+        if self.is_closed:
             raise IllegalStateError("this Admin is closed: make a new one")
         if self._cluster is None:
             self.loop = asyncio.get_running_loop()
@@ -81,7 +81,7 @@ class AdminCore:
             and self._cluster is not None
             and self.settings.enable_metrics_push
             and self.settings.bootstrap_servers
-            and not self._is_closed
+            and not self.is_closed
         ):
             self._runner = Runner([], self._cluster.pool, self.world.clock, self._after_round)
             self.metrics.after_round(self._runner, is_connected=True)
@@ -93,14 +93,14 @@ class AdminCore:
     async def close(self) -> None:
         """End all connections. Calls that are under way fail."""
         check_loop(self.loop, "Admin")
-        self._is_closed = True
+        self.is_closed = True
         if self._runner is not None:
             await self.metrics.close(self._runner)
         self.abandon()
 
     def abandon(self) -> None:
         """End all connections at once: the client was dropped."""
-        self._is_closed = True
+        self.is_closed = True
         if self._runner is not None:
             self._runner.close()
         if self._cluster is not None:

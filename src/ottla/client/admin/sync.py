@@ -6,7 +6,9 @@ The functions run on an event loop in a thread of the client's own (`env/threads
 from __future__ import annotations
 
 import weakref
+from asyncio import CancelledError
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -82,7 +84,8 @@ class Admin(MeasuredFace):
         """End all connections and the thread. Calls that are under way in other threads fail."""
         self._finalizer.detach()
         if self._thread.is_alive:
-            self._thread.call(self._core.close)
+            with suppress(CancelledError, RuntimeError):  # another thread closes it too, and its event loop has ended
+                self._thread.call(self._core.close)
             self._thread.stop(STOP_TIMEOUT_S)
 
     def with_timeout(self, seconds: float) -> Admin:
@@ -97,9 +100,14 @@ class Admin(MeasuredFace):
         return self._core.metrics
 
     def _call(self, start: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        if not self._thread.is_alive:
-            raise IllegalStateError("this Admin is closed, or was made before a fork: make a new one")
-        return self._thread.call(start)
+        if self._thread.is_alive:
+            try:
+                return self._thread.call(start)
+            except (CancelledError, RuntimeError):
+                if not self._core.is_closed:
+                    raise
+                # Another thread has closed it, and its event loop has ended.
+        raise IllegalStateError("this Admin is closed, or was made before a fork: make a new one")
 
     # Topics
 

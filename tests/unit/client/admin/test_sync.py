@@ -1,12 +1,14 @@
 """What only the synchronous face has: a thread of its own, shared by callers in several threads."""
 
 import threading
+import time
 
 import pytest
 from tests.support.servers.kafka_server import KafkaServer
 
 from ottla.client.admin.sync import Admin
 from ottla.errors import IllegalStateError
+from ottla.testing import Broker
 
 
 def test_threads_share_a_client(server: KafkaServer) -> None:
@@ -29,3 +31,28 @@ def test_close_ends_the_thread() -> None:
     assert threading.active_count() == before
     with pytest.raises(IllegalStateError, match="closed, or was made before a fork"):
         admin.list_topics()
+
+
+def test_close_ends_calls_of_other_threads() -> None:
+    raised: list[BaseException] = []
+    with Broker() as broker:
+        admin = Admin(broker.bootstrap_servers)
+
+        def wait() -> None:
+            try:
+                admin.list_topics()
+            except BaseException as error:
+                raised.append(error)
+
+        with broker.faults.hang("Metadata"):
+            threads = [threading.Thread(target=wait), threading.Thread(target=wait)]
+            for each in threads:
+                each.start()
+            time.sleep(0.2)
+            closers = [threading.Thread(target=admin.close), threading.Thread(target=admin.close)]
+            for each in closers:
+                each.start()
+            for each in (*closers, *threads):
+                each.join(60)
+    assert [type(each) for each in raised] == [IllegalStateError] * 2
+    assert "this Admin is closed" in str(raised[0])
