@@ -311,7 +311,8 @@ class Consumer(MeasuredFace, Generic[K, V]):
 
     def wakeup(self) -> None:
         """End the call that waits now in another task, or else the next one, with `WakeupError`."""
-        self._core.waiting.wakeup()
+        if not self._is_closed:
+            self._core.waiting.wakeup()
 
     # Where in the partitions
 

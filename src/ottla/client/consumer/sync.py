@@ -10,6 +10,7 @@ import functools
 import logging
 import weakref
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -310,7 +311,8 @@ class Consumer(MeasuredFace, Generic[K, V]):
 
     def wakeup(self) -> None:
         """End the call that waits now in another thread, or else the next one, with `WakeupError`."""
-        self._thread.post(self._core.waiting.wakeup)
+        with suppress(RuntimeError):  # it is closed, maybe just now: nothing waits
+            self._thread.post(self._core.waiting.wakeup)
 
     # Where in the partitions
 

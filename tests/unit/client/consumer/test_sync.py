@@ -211,6 +211,14 @@ def test_a_damaged_batch_raises_and_a_seek_steps_past_it(face: Any, topic: str, 
         assert values(read(consumer, 5), 0) == [5, 6, 7, 8, 9]
 
 
+def test_wakeup_of_a_closed_consumer_does_nothing(broker: Broker, face: Any) -> None:
+    """A signal handler or another thread may call it at any moment."""
+    with face(broker.bootstrap_servers) as consumer:
+        consumer.wakeup()
+        consumer.close()
+        consumer.wakeup()
+
+
 def test_wakeup_ends_the_call_that_waits(consumer: Any, topic: str) -> None:
     read(consumer, 20)
     caught: list[BaseException] = []
