@@ -126,9 +126,9 @@ class Cluster:
                 raise exception_of(ErrorCode.REQUEST_TIMED_OUT, text) from None
 
     async def wait(self, backoff: Backoff, deadline_s: float) -> bool:
-        """Wait before the next attempt; False if no time is left for one."""
+        """Wait before the next attempt; False if no time is left for one, or if the client was closed."""
         wait_s = backoff.failed() / 1000
-        if self._loop.time() + wait_s > deadline_s:
+        if self.pool.is_closed or self._loop.time() + wait_s > deadline_s:
             return False
         await asyncio.sleep(wait_s)
         return True

@@ -99,7 +99,7 @@ class ConnectionPool:
         self._places: dict[Key, _Place] = {}
         self._loop = asyncio.get_running_loop()
         self._idle_timer: asyncio.TimerHandle | None = None
-        self._is_closed = False
+        self.is_closed = False
 
     # Which node
 
@@ -210,7 +210,7 @@ class ConnectionPool:
         link = self.open_link(node_id, channel)
         if link is not None:
             return link
-        if self._is_closed:
+        if self.is_closed:
             raise ConnectFailed(f"node {node_id}", "the client is closed")
         place = self._places.get((node_id, channel))
         if place is None:
@@ -323,7 +323,7 @@ class ConnectionPool:
 
     def _watch_idle(self) -> None:
         limit_s = self._settings.connections_max_idle_ms / 1000
-        if self._idle_timer is None and limit_s >= 0 and not self._is_closed:
+        if self._idle_timer is None and limit_s >= 0 and not self.is_closed:
             self._idle_timer = self._loop.call_later(limit_s, self._close_idle, limit_s)
 
     def _close_idle(self, limit_s: float) -> None:
@@ -343,7 +343,7 @@ class ConnectionPool:
 
     def close(self) -> None:
         """Close all connections. Requests that wait for answers fail."""
-        self._is_closed = True
+        self.is_closed = True
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         for place in self._places.values():

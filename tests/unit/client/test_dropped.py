@@ -141,7 +141,7 @@ def test_a_dropped_asyncio_admin_says_so(broker: Broker) -> None:
         with pytest.warns(ResourceWarning, match="an Admin was dropped without close"):
             drop(owners)
         await asyncio.sleep(0)
-        assert cluster.pool._is_closed
+        assert cluster.pool.is_closed
 
     asyncio.run(body())
 

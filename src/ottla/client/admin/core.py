@@ -22,7 +22,7 @@ from ottla.client.own_loop import check_loop
 from ottla.client.runner import Runner
 from ottla.client.world import ClientWorld
 from ottla.config.client.settings import AdminSettings
-from ottla.errors import IllegalStateError, TimeoutError
+from ottla.errors import IllegalStateError, KafkaError, TimeoutError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -60,6 +60,8 @@ class AdminCore:
                 self._start_telemetry()
                 return found
         except BaseException as error:
+            if self.is_closed and isinstance(error, KafkaError):
+                raise IllegalStateError(f"this Admin was closed during {function.__name__}: make a new one") from None
             if type(error) is asyncio.TimeoutError:
                 raise TimeoutError(f"{function.__name__} did not end within {timeout_s} s (with_timeout)") from None
             raise

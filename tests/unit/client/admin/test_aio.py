@@ -7,6 +7,7 @@ from tests.support.nodes.fake_node import FakeNetwork, FakeNode
 
 from ottla.client.admin.aio import Admin
 from ottla.client.real_world import real_client_world
+from ottla.errors import IllegalStateError
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 
 
@@ -30,5 +31,25 @@ def test_client_stays_usable_after_a_cancelled_call() -> None:
                 await call
             is_silent = False
             assert await admin.list_topics() == {}
+
+    asyncio.run(run())
+
+
+def test_close_ends_calls_of_other_tasks() -> None:
+    """Not after default.api.timeout.ms, during which they would try to connect again."""
+
+    async def run() -> None:
+        asked = asyncio.Event()
+
+        def metadata(request: MetadataRequest, version: int) -> None:
+            asked.set()
+
+        world = real_client_world()._replace(network=FakeNetwork({("localhost", 9092): FakeNode({MetadataRequest: metadata})}))
+        admin = Admin("localhost:9092", world=world)
+        call = asyncio.create_task(admin.list_topics())
+        await asked.wait()
+        await admin.close()
+        with pytest.raises(IllegalStateError, match="closed during list_topics"):
+            await asyncio.wait_for(call, 20)
 
     asyncio.run(run())
