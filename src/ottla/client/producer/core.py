@@ -308,7 +308,13 @@ class ProducerCore:
 
     async def _finish(self, timeout_s: float | None) -> None:
         transactions = self.transactions
+        began_s = self.world.clock.monotonic_s()
         try:
+            if transactions is not None and transactions.ending is not None and timeout_s != 0:
+                with suppress(KafkaError):  # the caller has stopped waiting for it; without an end it stays open
+                    await self._await(transactions.ending, timeout_s)
+                if timeout_s is not None:
+                    timeout_s = max(0.0, timeout_s - (self.world.clock.monotonic_s() - began_s))
             if transactions is not None and transactions.is_open:
                 logger.warning("the producer is closed within a transaction, which is aborted")
                 await self.abort(timeout_s)
@@ -489,10 +495,5 @@ class ProducerCore:
 
 def codec_level(settings: ProducerSettings) -> int | None:
     """The compression level for compression.type; None: the codec's default."""
-    levels = {
-        "gzip": settings.compression_gzip_level,
-        "lz4": settings.compression_lz4_level,
-        "zstd": settings.compression_zstd_level,
-    }
-    level = levels.get(settings.compression_type)
+    level: int = getattr(settings, f"compression_{settings.compression_type}_level", -1)
     return None if level == -1 else level

@@ -43,7 +43,6 @@ from ottla.errors.faults import without_frames
 
 _FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED})
 
-
 NEWEST_VERSION = 2
 """The newest transaction.version."""
 IMPLICIT_SINCE_VERSION = 2
@@ -123,8 +122,7 @@ class TransactionManager:
 
         `keep_prepared`: what an earlier producer has left open is not aborted, but PREPARED here.
         """
-        repeated = self._repeated(State.INITIALIZING)
-        if repeated is not None:
+        if (repeated := self._repeated(State.INITIALIZING)) is not None:
             return repeated
         self._check("init_transactions", State.UNINITIALIZED)
         self.is_keeping = keep_prepared
@@ -174,8 +172,7 @@ class TransactionManager:
     def end(self, *, is_commit: bool) -> Pending:
         """Commit or abort. All batches are done by now: the caller has flushed, or aborted what was not sent."""
         wanted = State.COMMITTING if is_commit else State.ABORTING
-        repeated = self._repeated(wanted)
-        if repeated is not None:
+        if (repeated := self._repeated(wanted)) is not None:
             return repeated
         if is_commit:
             self._check("commit_transaction", State.IN_TRANSACTION, State.PREPARED)
@@ -221,6 +218,11 @@ class TransactionManager:
     def is_open(self) -> bool:
         """Whether a transaction has begun and was neither committed nor aborted."""
         return self.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR)
+
+    @property
+    def ending(self) -> Pending | None:
+        """The commit or abort that is under way."""
+        return self._pending if self.state in (State.COMMITTING, State.ABORTING) else None
 
     @property
     def _is_started(self) -> bool:

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
+from ottla.client.admin.sync import Admin
 from ottla.client.producer.sync import Producer
-from ottla.errors import IllegalStateError
+from ottla.errors import IllegalStateError, TimeoutError
 from ottla.testing import Broker
 
 HANG_S = 60
@@ -61,6 +62,26 @@ def test_close_ends_calls_of_other_threads(broker: Broker, call: str) -> None:
     (error,) = raised
     assert isinstance(error, IllegalStateError), repr(error)
     assert "this producer is closed" in str(error)
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_close_waits_for_an_end_of_a_transaction_that_timed_out(broker: Broker, is_commit: bool) -> None:
+    """Else the transaction stays open for transaction.timeout.ms, and read_committed consumers wait."""
+    name = f"ends late {is_commit}"
+    producer: Producer[bytes, bytes] = Producer(broker.bootstrap_servers, transactional_id=name, max_block_ms=3_000)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send("t", b"v").result(HANG_S)
+    fault = broker.faults.fail("EndTxn", "COORDINATOR_LOAD_IN_PROGRESS")
+    with pytest.raises(TimeoutError, match="repeat the call"):
+        (producer.commit_transaction if is_commit else producer.abort_transaction)()
+    threading.Timer(0.5, fault.remove).start()
+    producer.close()
+    with Admin(broker.bootstrap_servers) as admin:
+        found = admin.describe_transactions([name])[name]
+        while found.state.startswith("Prepare"):
+            found = admin.describe_transactions([name])[name]
+        assert found.state == ("CompleteCommit" if is_commit else "CompleteAbort")
 
 
 @pytest.mark.parametrize("fault", [SystemExit, asyncio.CancelledError])
