@@ -366,7 +366,7 @@ class ConsumerCore:
 
     async def start_close(self, offsets: Offsets | None, timeout_s: float, option: LeaveOption) -> bool:
         """Commit `offsets` and begin to leave. True: that ends with the event `Left`."""
-        self.waiting.forget_wakeup()
+        self.waiting.refuse_wakeups()
         await self.offsets.commit_last(offsets, timeout_s)
         await self.parts.push_last(timeout_s)
         await self._close_sessions(timeout_s)

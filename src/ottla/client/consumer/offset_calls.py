@@ -14,7 +14,7 @@ from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp
 from ottla.client_core.consumer.reset import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ottla.client_core.offsets import OffsetAndMetadata
 from ottla.config.client import ConsumerSettings
-from ottla.errors import InvalidGroupIdError, KafkaError
+from ottla.errors import InvalidGroupIdError, KafkaError, WakeupError
 from ottla.ids import TopicPartition
 
 logger = logging.getLogger("ottla.client")
@@ -156,6 +156,8 @@ class OffsetCalls:
                 self._last_auto.update(changed)
             elif not machine.is_idle:
                 await self._waiting.until(lambda: machine.is_idle, timeout_s)
+        except WakeupError:
+            raise
         except KafkaError as error:
             logger.warning(
                 "the last commit before partitions are given up failed: %s. Their next reader may get records again", error

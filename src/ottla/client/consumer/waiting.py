@@ -21,6 +21,7 @@ class Waiting:
         self._loop = asyncio.get_running_loop()
         self._entries: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         self._is_woken = False
+        self._is_closing = False
         self.fault: Exception | None = None
         """A bug that has stopped the machines."""
 
@@ -66,11 +67,12 @@ class Waiting:
 
     def wakeup(self) -> None:
         """End the call that waits now, or else the next one, with `WakeupError`."""
-        self._is_woken = True
+        self._is_woken = not self._is_closing
         self.look()
 
-    def forget_wakeup(self) -> None:
+    def refuse_wakeups(self) -> None:
         """The consumer closes: nothing must interrupt that."""
+        self._is_closing = True
         self._is_woken = False
 
     def look(self) -> None:

@@ -14,7 +14,7 @@ from ottla.client.consumer.listener import RebalanceListener
 from ottla.client_core.group.assignors.base import Assignor
 from ottla.client_core.offsets import OffsetAndMetadata
 from ottla.config.client import consumer_settings
-from ottla.errors import ConfigError, IllegalStateError
+from ottla.errors import ConfigError, IllegalStateError, WakeupError
 from ottla.ids import TopicPartition
 from ottla.testing import Broker
 
@@ -226,6 +226,30 @@ def test_an_event_of_a_poll_that_was_cut_short_is_handled_by_the_next(
         assert seen.calls == []
         assert len(poll_until(consumer, lambda found: len(found) == 20)) == 20
         assert seen.calls == [("assigned", {0, 1})]
+
+
+def test_wakeup_ends_a_poll_that_commits_before_partitions_are_revoked(face: Any, broker: Broker, topic: str) -> None:
+    raised: list[BaseException] = []
+    given = {"group_id": f"group-of-{topic}", "auto_offset_reset": "earliest", "heartbeat_interval_ms": 100}
+    with face(broker.bootstrap_servers, **given) as consumer:
+        consumer.subscribe([topic])
+        poll_until(consumer, len)
+
+        def poll() -> None:
+            try:
+                while True:
+                    consumer.poll(None)
+            except WakeupError as error:
+                raised.append(error)
+
+        with broker.faults.delay("OffsetCommit", 2.0, times=1) as fault:
+            consumer.enforce_rebalance()
+            thread = threading.Thread(target=poll, daemon=True)
+            thread.start()
+            fault.await_hits()
+            consumer.wakeup()
+            thread.join(20)
+        assert len(raised) == 1
 
 
 def test_subscribe_and_assign_exclude_each_other(face: Any, broker: Broker, topic: str) -> None:

@@ -48,7 +48,9 @@ async def test_a_wakeup_ends_the_call_that_waits_or_the_next() -> None:
     with pytest.raises(WakeupError):
         await waiting.until(lambda: True, 0)
     waiting.wakeup()
-    waiting.forget_wakeup()
+    waiting.refuse_wakeups()
+    assert await waiting.until(lambda: True, 0)
+    waiting.wakeup()  # while the consumer closes, which it must not cut short
     assert await waiting.until(lambda: True, 0)
 
 
