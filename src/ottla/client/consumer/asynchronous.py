@@ -37,7 +37,7 @@ from ottla.client_core.group.membership import Event, Left, Revoke
 from ottla.client_core.metadata import PartitionInfo
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from ottla.env.threads import Lineage
-from ottla.errors import IllegalStateError, TimeoutError
+from ottla.errors import IllegalStateError, TimeoutError, WakeupError
 from ottla.ids import TopicPartition, Uuid
 from ottla.records.columns import Columns
 from ottla.records.spare_buffers import SpareBuffers
@@ -138,10 +138,13 @@ class Consumer(MeasuredFace, Generic[K, V]):
 
     async def unsubscribe(self) -> None:
         """Read nothing any more, and leave the group."""
-        core = self._core
-        if core.start_unsubscribe():
-            await self._run("unsubscribe", self._await_left(core.waiting.limit_s(None)))
+        await self._run("unsubscribe", self._unsubscribe(self._core))
+
+    async def _unsubscribe(self, core: ConsumerCore) -> None:
+        raised = await self._await_left(core.waiting.limit_s(None)) if core.start_unsubscribe() else None
         core.finish_unsubscribe()
+        if raised is not None:
+            raise raised
 
     def assignment(self) -> set[TopicPartition]:
         """The partitions that this consumer reads now."""
@@ -301,13 +304,22 @@ class Consumer(MeasuredFace, Generic[K, V]):
             core.finish_event(event)
         return event
 
-    async def _await_left(self, timeout: float) -> None:
+    async def _await_left(self, timeout: float) -> Exception | None:
+        """Wait until the group is left; returns what a listener has raised. Other members wait for the partitions."""
         core, clock = self._made, self._world.clock
         assert core is not None
+        raised: Exception | None = None
         deadline_s = clock.monotonic_s() + timeout
         while (left_s := deadline_s - clock.monotonic_s()) > 0:
-            if await core.wait_for_event(left_s) and isinstance(await self._handle_event(core), Left):
-                return
+            if await core.wait_for_event(left_s):
+                try:
+                    if isinstance(await self._handle_event(core), Left):
+                        break
+                except WakeupError:
+                    raise
+                except Exception as error:
+                    raised = raised or error
+        return raised
 
     def wakeup(self) -> None:
         """End the call that waits now in another task, or else the next one, with `WakeupError`."""
@@ -432,7 +444,9 @@ class Consumer(MeasuredFace, Generic[K, V]):
             self._auto_commit_s = 0  # a revocation must not commit the step that failed
         try:
             if await core.start_close(offsets, timeout, arguments.leave_option(leave)):
-                await self._await_left(deadline_s - clock.monotonic_s())
+                raised = await self._await_left(deadline_s - clock.monotonic_s())
+                if raised is not None:
+                    raise raised
             while core.offsets.callbacks:
                 found = core.offsets.callbacks.pop(0)()
                 if asyncio.iscoroutine(found):

@@ -37,7 +37,7 @@ from ottla.client_core.group.membership import Left, Revoke
 from ottla.client_core.metadata import PartitionInfo
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from ottla.env.threads import Lineage, LoopThread
-from ottla.errors import IllegalStateError, TimeoutError
+from ottla.errors import IllegalStateError, TimeoutError, WakeupError
 from ottla.ids import TopicPartition, Uuid
 from ottla.records.columns import Columns
 
@@ -133,9 +133,11 @@ class Consumer(MeasuredFace, Generic[K, V]):
     @guarded
     def unsubscribe(self) -> None:
         """Read nothing any more, and leave the group."""
-        if self._do(self._core.start_unsubscribe):
-            self._await_left(self._core.waiting.limit_s(None))
+        is_member = self._do(self._core.start_unsubscribe)
+        raised = self._await_left(self._core.waiting.limit_s(None)) if is_member else None
         self._do(self._core.finish_unsubscribe)
+        if raised is not None:
+            raise raised
 
     @guarded
     def assignment(self) -> set[TopicPartition]:
@@ -303,11 +305,20 @@ class Consumer(MeasuredFace, Generic[K, V]):
             self._do(lambda: core.finish_event(event))
         return event
 
-    def _await_left(self, timeout: float) -> None:
+    def _await_left(self, timeout: float) -> Exception | None:
+        """Wait until the group is left; returns what a listener has raised. Other members wait for the partitions."""
+        raised: Exception | None = None
         deadline_s = self._clock.monotonic_s() + timeout
         while (left_s := deadline_s - self._clock.monotonic_s()) > 0:
-            if self._run(functools.partial(self._core.wait_for_event, left_s)) and isinstance(self._handle_event(), Left):
-                return
+            if self._run(functools.partial(self._core.wait_for_event, left_s)):
+                try:
+                    if isinstance(self._handle_event(), Left):
+                        break
+                except WakeupError:
+                    raise
+                except Exception as error:
+                    raised = raised or error
+        return raised
 
     def wakeup(self) -> None:
         """End the call that waits now in another thread, or else the next one, with `WakeupError`."""
@@ -455,7 +466,9 @@ class Consumer(MeasuredFace, Generic[K, V]):
             try:
                 option = arguments.leave_option(leave)
                 if self._run(lambda: core.start_close(offsets, timeout, option)):
-                    self._await_left(deadline_s - self._clock.monotonic_s())
+                    raised = self._await_left(deadline_s - self._clock.monotonic_s())
+                    if raised is not None:
+                        raise raised
                 while core.offsets.callbacks:
                     core.offsets.callbacks.pop(0)()
             finally:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ottla.client.admin.sync import Admin
 from ottla.client.consumer.core import ConsumerCore
 from ottla.client.consumer.group import assignors_of
 from ottla.client.consumer.listener import RebalanceListener
@@ -205,6 +206,29 @@ def test_an_exception_of_a_listener_reaches_the_poll(face: Any, broker: Broker, 
         with pytest.raises(KeyError, match="listener"):
             poll_until(consumer, lambda _: False)
         assert len(poll_until(consumer, lambda found: len(found) == 20)) == 20
+
+
+@pytest.mark.parametrize("call", ["close", "unsubscribe"])
+def test_a_listener_that_raises_does_not_keep_a_member_in_its_group(
+    face: Any, broker: Broker, topic: str, protocol: Any, call: str
+) -> None:
+    """Others would wait for its partitions until the session times out."""
+    group = f"group-of-{topic}"
+
+    def fail(partitions: set[TopicPartition]) -> None:
+        raise RuntimeError("the listener failed")
+
+    with face(broker.bootstrap_servers, group_id=group, auto_offset_reset="earliest", **protocol) as consumer:
+        consumer.subscribe([topic], on_revoked=fail)
+        poll_until(consumer, len)
+        with pytest.raises(RuntimeError, match="the listener failed"):
+            getattr(consumer, call)()
+        with Admin(broker.bootstrap_servers) as admin:
+            described = admin.describe_consumer_groups([group])[group]
+        assert described.members == ()
+        if call == "unsubscribe":
+            assert consumer.assignment() == set()
+            consumer.assign((topic, 0))
 
 
 def test_an_event_of_a_poll_that_was_cut_short_is_handled_by_the_next(
