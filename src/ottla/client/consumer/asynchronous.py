@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ottla.client.consumer import arguments, columns
 from ottla.client.consumer.arguments import PartitionLike, TimeLike
 from ottla.client.consumer.core import ConsumerCore
-from ottla.client.consumer.guard import TaskGuard
+from ottla.client.consumer.guard import TaskGuard, refuse_in_listener
 from ottla.client.consumer.listener import Handler, RebalanceListener, listener_of, tell
 from ottla.client.consumer.offset_calls import CommitCallback
 from ottla.client.consumer.options import consumer_options
@@ -138,6 +138,7 @@ class Consumer(MeasuredFace, Generic[K, V]):
 
     async def unsubscribe(self) -> None:
         """Read nothing any more, and leave the group."""
+        refuse_in_listener(self, "unsubscribe")
         await self._run("unsubscribe", self._unsubscribe(self._core))
 
     async def _unsubscribe(self, core: ConsumerCore) -> None:
@@ -247,8 +248,7 @@ class Consumer(MeasuredFace, Generic[K, V]):
         return max_records
 
     async def _read(self, timeout: float | None, take: Callable[[], T], is_over: Callable[[], bool] = lambda: False) -> T:
-        if self._is_in_listener:
-            raise IllegalStateError("poll() inside of a rebalance listener: the rebalance has to end first")
+        refuse_in_listener(self, "poll")
         core, clock = self._core, self._world.clock
         await self._begin_step()
         if core.reader.refills != self._refills:
@@ -434,6 +434,7 @@ class Consumer(MeasuredFace, Generic[K, V]):
             self._is_closed = True
             return
         check_loop(self._loop, "consumer")
+        refuse_in_listener(self, "close")
         await self._run("close", self._finish(self._made, timeout, leave, is_step_done))
 
     async def _finish(self, core: ConsumerCore, timeout: float, leave: bool | None, is_step_done: bool) -> None:

@@ -101,6 +101,12 @@ def check_open(consumer: Any, call: str) -> None:
         raise IllegalStateError(f"{call}() on a consumer that is closed: make another one")
 
 
+def refuse_in_listener(consumer: Any, call: str) -> None:
+    """Raise if a rebalance listener runs: the call would wait for events behind the one that is being handled."""
+    if consumer._is_in_listener:
+        raise IllegalStateError(f"{call}() inside of a rebalance listener: the rebalance has to end first")
+
+
 class TaskGuard:
     """Lets one task in at a time; the same task may come in again."""
 

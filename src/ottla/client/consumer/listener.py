@@ -13,7 +13,7 @@ Handler = Callable[[set[TopicPartition]], Any]
 
 class RebalanceListener:
     """Override what you need. The calls come inside of poll(), in the caller's thread; those of an asyncio consumer may be
-    coroutines. The consumer may be used in them, except for poll().
+    coroutines. The consumer may be used in them, except for poll(), unsubscribe() and close().
     """
 
     def on_assigned(self, partitions: set[TopicPartition]) -> Any:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ottla.client.consumer import arguments, columns
 from ottla.client.consumer.arguments import PartitionLike, TimeLike
 from ottla.client.consumer.core import ConsumerCore
-from ottla.client.consumer.guard import ThreadGuard, guarded, reading
+from ottla.client.consumer.guard import ThreadGuard, guarded, reading, refuse_in_listener
 from ottla.client.consumer.listener import Handler, RebalanceListener, listener_of, tell
 from ottla.client.consumer.offset_calls import CommitCallback
 from ottla.client.consumer.options import ConsumerOptions, consumer_options
@@ -37,7 +37,7 @@ from ottla.client_core.group.membership import Left, Revoke
 from ottla.client_core.metadata import PartitionInfo
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from ottla.env.threads import Lineage, LoopThread
-from ottla.errors import IllegalStateError, TimeoutError, WakeupError
+from ottla.errors import TimeoutError, WakeupError
 from ottla.ids import TopicPartition, Uuid
 from ottla.records.columns import Columns
 
@@ -133,6 +133,7 @@ class Consumer(MeasuredFace, Generic[K, V]):
     @guarded
     def unsubscribe(self) -> None:
         """Read nothing any more, and leave the group."""
+        refuse_in_listener(self, "unsubscribe")
         is_member = self._do(self._core.start_unsubscribe)
         raised = self._await_left(self._core.waiting.limit_s(None)) if is_member else None
         self._do(self._core.finish_unsubscribe)
@@ -249,8 +250,7 @@ class Consumer(MeasuredFace, Generic[K, V]):
         return max_records
 
     def _read(self, timeout: float | None, take: Callable[[], T], is_over: Callable[[], bool] = lambda: False) -> T:
-        if self._is_in_listener:
-            raise IllegalStateError("poll() inside of a rebalance listener: the rebalance has to end first")
+        refuse_in_listener(self, "poll")
         self._begin_step()
         return take() or self._wait_and_take(timeout, take, is_over)
 
@@ -459,6 +459,7 @@ class Consumer(MeasuredFace, Generic[K, V]):
         try:
             if self._is_closed:
                 return
+            refuse_in_listener(self, "close")
             core, deadline_s = self._core, self._clock.monotonic_s() + timeout
             offsets = self._reader.offsets(is_step_done=is_step_done) if self._auto_commit_s > 0 else None
             if not is_step_done:

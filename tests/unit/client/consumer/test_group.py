@@ -209,6 +209,20 @@ def test_an_exception_of_a_listener_reaches_the_poll(face: Any, broker: Broker, 
 
 
 @pytest.mark.parametrize("call", ["close", "unsubscribe"])
+def test_a_listener_may_not_end_its_consumer(face: Any, broker: Broker, topic: str, call: str) -> None:
+    """The call would wait for the event that is being handled, and call the listener again."""
+    with face(broker.bootstrap_servers, group_id=f"group-of-{topic}", auto_offset_reset="earliest") as consumer:
+
+        def end(partitions: set[TopicPartition]) -> Any:
+            return getattr(consumer, call)()
+
+        consumer.subscribe([topic], on_assigned=end)
+        with pytest.raises(IllegalStateError, match=rf"{call}\(\) inside of a rebalance listener"):
+            poll_until(consumer, len)
+        assert len(poll_until(consumer, len)) > 0
+
+
+@pytest.mark.parametrize("call", ["close", "unsubscribe"])
 def test_a_listener_that_raises_does_not_keep_a_member_in_its_group(
     face: Any, broker: Broker, topic: str, protocol: Any, call: str
 ) -> None:
