@@ -440,7 +440,7 @@ class Consumer(MeasuredFace, Generic[K, V]):
     async def _finish(self, core: ConsumerCore, timeout: float, leave: bool | None, is_step_done: bool) -> None:
         clock = self._world.clock
         deadline_s = clock.monotonic_s() + timeout
-        offsets = core.reader.offsets(is_step_done=is_step_done) if self._auto_commit_s > 0 else None
+        offsets = core.offsets.at_close(is_step_done) if self._auto_commit_s > 0 else None
         if not is_step_done:
             self._auto_commit_s = 0  # a revocation must not commit the step that failed
         try:

@@ -12,6 +12,7 @@ from ottla.client.consumer.waiting import Waiting
 from ottla.client_core.consumer.commits import Commit, Commits
 from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp
 from ottla.client_core.consumer.reset import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from ottla.client_core.consumer.subscription import PartitionState
 from ottla.client_core.offsets import OffsetAndMetadata
 from ottla.config.client import ConsumerSettings
 from ottla.errors import InvalidGroupIdError, KafkaError, WakeupError
@@ -21,6 +22,9 @@ logger = logging.getLogger("ottla.client")
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 CommitCallback = Callable[[Offsets, KafkaError | None], object]
+Mark = tuple[PartitionState, int]
+"""The generation of a partition's position: another one after a jump, and another state after a new assignment."""
+Marks = Mapping[TopicPartition, Mark]
 
 
 class OffsetCalls:
@@ -31,16 +35,19 @@ class OffsetCalls:
         self._parts = parts
         self._reader = reader
         self._waiting = waiting
-        self._unfinished: list[tuple[Commit, CommitCallback]] = []
+        self._unfinished: list[tuple[Commit, CommitCallback, Marks]] = []
         self.callbacks: list[Callable[[], object]] = []
         """Callbacks of asynchronous commits that are due; a face calls them where its caller is."""
-        self._last_auto: dict[TopicPartition, OffsetAndMetadata] = {}
+        self._stored: dict[TopicPartition, tuple[OffsetAndMetadata, Mark]] = {}
+        """What this consumer has committed last. It counts until the position jumps: offsets may be reset meanwhile."""
+        self._automatic: Commit | None = None
 
     def look(self) -> None:
         """After a round of the machines: find the commits that have ended."""
         for entry in [each for each in self._unfinished if each[0].is_done]:
             self._unfinished.remove(entry)
-            commit, callback = entry
+            commit, callback, marks = entry
+            self._note(commit, marks)
             self.callbacks.append(partial(callback, commit.offsets, commit.error))
 
     # Looking up
@@ -108,6 +115,7 @@ class OffsetCalls:
         """Commit, with retries, until the coordinator has answered."""
         machine = self._machine()
         commit = self._start(offsets, self._waiting.limit_s(timeout_s), is_retried=True)
+        marks = self._marks(commit.offsets)
         finder, metadata, metrics = self._parts.finder, self._parts.metadata, self._parts.metrics
         assert finder is not None
         began_ns = metrics.now_ns()
@@ -122,27 +130,52 @@ class OffsetCalls:
             self._parts.measured.commit_sync_ended(metrics.now_ns() - began_ns, metrics.now_ms())
             if not commit.is_done:
                 machine.give_up(commit)
+        self._note(commit, marks)
         if commit.error is not None:
             raise commit.error
 
     def commit_async(self, offsets: Offsets | None, callback: CommitCallback | None = None) -> None:
         """Commit without waiting and without retries."""
         commit = self._start(offsets, self._waiting.limit_s(None), is_retried=False)
-        self._unfinished.append((commit, callback or _log_failure))
+        self._unfinished.append((commit, callback or _log_failure, self._marks(commit.offsets)))
         self._parts.runner.wake()
 
     def commit_automatically(self, offsets: Offsets) -> None:
-        """Commit what has changed since the last automatic commit, without waiting."""
-        changed = self.changed(offsets)
-        if changed:
-            self._last_auto.update(changed)
-            commit = self._start(changed, self._waiting.limit_s(None), is_retried=False)
-            self._unfinished.append((commit, self._committed_automatically))
+        """Commit what has changed since the last commit, without waiting."""
+        changed, last = self.changed(offsets), self._automatic
+        if changed and (last is None or last.is_done or last.offsets != changed):
+            commit = self._automatic = self._start(changed, self._waiting.limit_s(None), is_retried=False)
+            self._unfinished.append((commit, self._committed_automatically, self._marks(changed)))
             self._parts.runner.wake()
 
     def changed(self, offsets: Offsets) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Those of `offsets` that were not committed automatically before."""
-        return {each: value for each, value in offsets.items() if self._last_auto.get(each) != value}
+        """Those of `offsets` that this consumer has not committed before."""
+        marks = self._marks(offsets)
+        return {each: value for each, value in offsets.items() if self._stored.get(each) != (value, marks.get(each))}
+
+    def at_close(self, is_step_done: bool) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What to commit automatically at the end. Of a step that failed, the caller may have committed a part: that stays."""
+        offsets = self._reader.offsets(is_step_done=is_step_done)
+        if is_step_done:
+            return offsets
+        marks = self._marks(offsets)
+        return {
+            each: value
+            for each, value in offsets.items()
+            if (stored := self._stored.get(each)) is None or stored[1] != marks.get(each) or stored[0].offset <= value.offset
+        }
+
+    def _marks(self, offsets: Offsets) -> Marks:
+        partitions = self._parts.subscription.partitions
+        return {each: (partitions[each], partitions[each].generation) for each in offsets if each in partitions}
+
+    def _note(self, commit: Commit, marks: Marks) -> None:
+        """A commit has ended."""
+        for each, value in commit.offsets.items():
+            if commit.error is None and each in marks:
+                self._stored[each] = (value, marks[each])
+            else:
+                self._stored.pop(each, None)
 
     async def commit_last(self, offsets: Offsets | None, timeout_s: float) -> None:
         """Before partitions are given up: commit `offsets`, and let earlier commits end. A failure is logged."""
@@ -153,7 +186,6 @@ class OffsetCalls:
             changed = self.changed(offsets or {})
             if changed:
                 await self.commit(changed, timeout_s)
-                self._last_auto.update(changed)
             elif not machine.is_idle:
                 await self._waiting.until(lambda: machine.is_idle, timeout_s)
         except WakeupError:
@@ -175,8 +207,6 @@ class OffsetCalls:
 
     def _committed_automatically(self, offsets: Offsets, error: KafkaError | None) -> None:
         if error is not None:
-            for each in offsets:
-                self._last_auto.pop(each, None)
             interval_ms = self._settings.auto_commit_interval_ms
             logger.warning("an automatic commit failed: %s; the next one comes in %d ms", error, interval_ms)
 

@@ -461,7 +461,7 @@ class Consumer(MeasuredFace, Generic[K, V]):
                 return
             refuse_in_listener(self, "close")
             core, deadline_s = self._core, self._clock.monotonic_s() + timeout
-            offsets = self._reader.offsets(is_step_done=is_step_done) if self._auto_commit_s > 0 else None
+            offsets = core.offsets.at_close(is_step_done) if self._auto_commit_s > 0 else None
             if not is_step_done:
                 self._auto_commit_s = 0  # a revocation must not commit the step that failed
             try:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any
 
 import pytest
 
+from ottla.client.admin.sync import Admin
 from ottla.errors import RetriableCommitFailedError
 from ottla.ids import TopicPartition
 from ottla.testing import Broker
@@ -69,3 +71,57 @@ def test_a_failed_automatic_commit_is_logged_and_made_again(
                 break
     assert found.offset == 10
     assert "an automatic commit failed" in caplog.text
+
+
+def committed(broker: Broker, topic: str) -> int | None:
+    group = f"group-of-{topic}"
+    with Admin(broker.bootstrap_servers) as admin:
+        found = admin.list_consumer_group_offsets([group])[group].get(TopicPartition(topic, 0))
+    return None if found is None else found.offset
+
+
+def read(consumer: Any, count: int) -> None:
+    while count > 0:
+        count -= len(consumer.poll(LONG))
+
+
+def test_offsets_that_were_reset_meanwhile_are_committed_again(face: Any, broker: Broker, topic: str) -> None:
+    """The position is where it was at the last automatic commit, but the group's offset is not."""
+    group, first = f"group-of-{topic}", TopicPartition(topic, 0)
+    with face(broker.bootstrap_servers, group_id=group, auto_offset_reset="earliest") as consumer:
+        consumer.subscribe([topic])
+        read(consumer, 20)
+        consumer.unsubscribe()
+        assert committed(broker, topic) == 10
+        with Admin(broker.bootstrap_servers) as admin:
+            admin.alter_consumer_group_offsets(group, {first: 0})
+        consumer.subscribe([topic])
+        read(consumer, 10)
+    assert committed(broker, topic) == 10
+
+
+def test_close_after_an_error_keeps_what_the_caller_has_committed(face: Any, broker: Broker, topic: str) -> None:
+    given = {"group_id": f"group-of-{topic}", "auto_offset_reset": "earliest"}
+
+    def commit_and_fail() -> None:
+        with face(broker.bootstrap_servers, **given) as consumer:
+            consumer.assign((topic, 0))
+            read(consumer, 10)
+            consumer.commit()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        commit_and_fail()
+    assert committed(broker, topic) == 10
+
+
+def test_close_makes_an_automatic_commit_that_failed_again(face: Any, broker: Broker, topic: str) -> None:
+    given = {"group_id": f"group-of-{topic}", "auto_offset_reset": "earliest", "auto_commit_interval_ms": 100}
+    with face(broker.bootstrap_servers, **given) as consumer:
+        consumer.assign((topic, 0))
+        read(consumer, 10)
+        time.sleep(0.1)
+        broker.faults.fail("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", times=1)
+        consumer.poll(0)
+    broker.faults.clear()
+    assert committed(broker, topic) == 10
