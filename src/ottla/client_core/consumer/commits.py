@@ -57,6 +57,8 @@ class Member(Protocol):
     def member_id(self) -> str: ...
     @property
     def generation_or_epoch(self) -> int: ...
+    @property
+    def losses(self) -> int: ...
     def commit_refused(self, error: KafkaError, generation_or_epoch: int, now_ms: int) -> None: ...
 
 
@@ -67,6 +69,8 @@ class Commit:
         self.offsets = dict(offsets)
         self.deadline_ms = deadline_ms
         self.is_retried = is_retried
+        self.losses: int | None = None
+        """How often the member had lost its membership before: a later membership does not own these partitions."""
         self.is_done = False
         self.error: KafkaError | None = None
         self.retried: KafkaError | None = None
@@ -112,11 +116,13 @@ class Commits:
         else:
             if self._finder.error is not None:
                 self._finder.want()  # what refused an earlier search may have been mended since
+            made.losses = None if self.member is None else self.member.losses
             self._queue.append(made)
         return made
 
     def give_up(self, commit: Commit) -> None:
-        """Nobody waits for `commit` any more: do not send it, unless it was sent."""
+        """Nobody waits for `commit` any more: do not send it, or not again."""
+        commit.is_retried = False
         if commit in self._queue:
             self._queue.remove(commit)
 
@@ -131,6 +137,8 @@ class Commits:
             # Without a generation it would be taken for a commit from outside, which an empty group accepts.
             while self._queue:
                 self._queue.popleft().end(_gone(f"the consumer is not in group {self._group_id} now; poll() joins it:"))
+        while self._queue and self._in_flight is None and self._is_of_lost_membership(self._queue[0]):
+            self._queue.popleft().end(_gone(f"the consumer lost its partitions of group {self._group_id} and joined again:"))
         if not self._queue or self._in_flight is not None or now_ms < self._not_before_ms:
             return []
         if self._finder.node() is None:
@@ -172,6 +180,9 @@ class Commits:
         self._refused(commit, error, generation, now_ms)
 
     # Details
+
+    def _is_of_lost_membership(self, commit: Commit) -> bool:
+        return self.member is not None and commit.losses is not None and commit.losses != self.member.losses
 
     def _await_coordinator(self) -> None:
         error = self._finder.error

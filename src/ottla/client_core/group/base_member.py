@@ -59,6 +59,10 @@ class BaseMember:
         return self._identity.generation
 
     @property
+    def losses(self) -> int:
+        return self._identity.losses
+
+    @property
     def assigned(self) -> Partitions:
         return self._handover.assigned
 

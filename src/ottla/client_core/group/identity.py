@@ -15,6 +15,8 @@ class Identity:
         self.group_instance_id = group_instance_id
         self.member_id = member_id
         self.generation = NO_GENERATION
+        self.losses = 0
+        """How often a membership has ended."""
 
     @property
     def is_member(self) -> bool:
@@ -28,6 +30,7 @@ class Identity:
 
     def forget(self, *, keeps_id: bool = False) -> None:
         """The generation is not valid any more, and the member id neither unless it is kept."""
+        self.losses += self.is_member
         self.generation = NO_GENERATION
         if not keeps_id:
             self.member_id = ""

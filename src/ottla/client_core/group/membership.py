@@ -103,6 +103,11 @@ class Membership(Machine, Protocol):
         ...
 
     @property
+    def losses(self) -> int:
+        """How often a membership has ended: what was read in an earlier one must not be committed in this one."""
+        ...
+
+    @property
     def assigned(self) -> Partitions:
         """The partitions that the member owns now. The owner may fetch and commit these and no others."""
         ...

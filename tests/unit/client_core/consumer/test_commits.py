@@ -47,6 +47,7 @@ class Member:
     def __init__(self, epoch: int, next_epoch: int | None = None) -> None:
         self.generation_or_epoch = epoch
         self.next_epoch = next_epoch
+        self.losses = 0
         self.refused: list[tuple[int, int]] = []
 
     def commit_refused(self, error: KafkaError, generation_or_epoch: int, now_ms: int) -> None:
@@ -208,3 +209,31 @@ def test_commits_fail_while_the_consumer_is_not_in_its_group() -> None:
     third = start(commits, 12)
     assert offsets_of(sent(commits, 2)) == [12], "a consumer without a subscription commits from outside"
     assert third.error is None
+
+
+def test_a_commit_is_not_repeated_in_a_later_membership() -> None:
+    """Another member may own the partitions since, and have committed more."""
+    commits, finder = machine()
+    commits.member = member = Member(5)
+    commit, waiting = start(commits, 7), start(commits, 8)
+    request = sent(commits, 0)
+    member.losses, member.generation_or_epoch = 1, 9  # it was evicted, and has joined again, while there was no answer
+    commits.failed(request, NetworkError("gone"), 30_000)
+    find_coordinator(finder)
+    assert commits.step(40_000) == []
+    for each in (commit, waiting):
+        assert isinstance(each.error, CommitFailedError)
+        assert "joined again" in str(each.error)
+    start(commits, 1)
+    assert offsets_of(sent(commits, 40_000)) == [1]
+
+
+def test_a_commit_that_nobody_waits_for_is_not_repeated() -> None:
+    commits, finder = machine()
+    commit = start(commits, 7)
+    request = sent(commits, 0)
+    commits.give_up(commit)
+    commits.failed(request, NetworkError("gone"), 1_000)
+    find_coordinator(finder)
+    assert commit.is_done
+    assert commits.step(10_000) == []

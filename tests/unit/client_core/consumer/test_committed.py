@@ -39,6 +39,7 @@ class Member:
     group_instance_id = None
     member_id = "m"
     generation_or_epoch = 7
+    losses = 0
 
     def commit_refused(self, *_: Any) -> None: ...
 
