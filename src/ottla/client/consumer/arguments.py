@@ -100,11 +100,11 @@ def timestamp_of(value: TimeLike) -> int:
     """Milliseconds since 1970."""
     if isinstance(value, datetime):
         aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return int(aware.timestamp() * 1000)
+        value = aware.timestamp() * 1000
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"a time is a datetime or a number of milliseconds since 1970, not {value!r}")
     if value < 0:
-        raise ValueError(f"a time is in milliseconds since 1970, not {value}")
+        raise ValueError(f"a time is in milliseconds since 1970, and not before, but this one is {value:.0f}")
     return int(value)
 
 

@@ -69,6 +69,8 @@ def test_times_are_milliseconds_or_datetimes() -> None:
     assert arguments.timestamp_of(12.7) == 12
     with pytest.raises(ValueError, match="milliseconds"):
         arguments.timestamp_of(-1)
+    with pytest.raises(ValueError, match="milliseconds"):  # -1 asks a broker for the end of the log, -2 for its start
+        arguments.timestamp_of(datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC))
 
 
 def test_seeks_take_offsets_commits_and_records() -> None:
