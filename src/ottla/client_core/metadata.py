@@ -127,6 +127,8 @@ class Metadata:
         """Made when the first topic is forgotten: most clients never need it."""
         self._errors: dict[str, KafkaError] = {}
         self._wanted: dict[str, int] = {}  # name → when it was used last; counts only with `idle_max_ms`
+        self._borrowed: set[str] = set()
+        """Wanted topics that only `borrow` has asked for."""
         self._is_all_wanted = False
         self._new: set[str] = set()
         """Wanted topics that were not asked for yet and do not wait for the backoff."""
@@ -189,11 +191,23 @@ class Metadata:
                 else:
                     self.refresh(f"topic {name} is wanted")
             self._wanted[name] = now_ms
+            self._borrowed.discard(name)
+
+    def borrow(self, names: Iterable[str]) -> None:
+        """Want these topics until `give_back`, if nobody else wants them."""
+        new = [name for name in names if name not in self._wanted]
+        self.want(new)
+        self._borrowed.update(new)
+
+    def give_back(self, names: Iterable[str]) -> None:
+        """No longer ask for those of these topics that were borrowed, and that nobody has wanted since."""
+        self.unwant([name for name in names if name in self._borrowed])
 
     def unwant(self, names: Iterable[str]) -> None:
         """No longer ask for these topics."""
         for name in names:
             self._wanted.pop(name, None)
+            self._borrowed.discard(name)
             self._new.discard(name)
             self._errors.pop(name, None)
             if not self._is_all_wanted:

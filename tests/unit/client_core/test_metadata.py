@@ -443,3 +443,15 @@ def test_a_leader_epoch_never_falls_while_the_topic_is_the_same(steps: list[tupl
             if known is not None and known[0] == info.id:
                 assert info.partitions[0].leader_epoch >= known[1]
             known = (info.id, info.partitions[0].leader_epoch)
+
+
+def test_a_borrowed_topic_stays_if_another_wants_it() -> None:
+    machine = metadata()
+    machine.want(["before"])
+    machine.borrow(["before", "during", "orders"])
+    answer(machine, 0, topic("before", partition(0)), topic("during", partition(0)), topic("orders", partition(0)))
+    machine.want(["during"])
+    machine.give_back(["before", "during", "orders"])
+    assert (machine.is_known(["before", "during"]), machine.topic("orders")) == (True, None)
+    machine.give_back(["before", "during"])
+    assert names(ask(machine, 400_000)) == ["before", "during"]

@@ -56,10 +56,8 @@ class OffsetCalls:
         self, timestamps: Mapping[TopicPartition, int], timeout_s: float | None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The offsets of partitions by time, at the leaders."""
-        metadata, subscription = self._parts.metadata, self._parts.subscription
-        topics = {each.topic for each in timestamps}
-        wanted = {each.topic for each in subscription.partitions} | subscription.topics
-        metadata.want(topics)
+        metadata, topics = self._parts.metadata, {each.topic for each in timestamps}
+        metadata.borrow(topics)  # a group's leader may want topics of other members
         query = self._parts.lister.ask(timestamps)
         try:
             await self._waiting.done(
@@ -73,7 +71,7 @@ class OffsetCalls:
             return query.found
         finally:
             self._parts.lister.drop(query)
-            metadata.unwant(topics - wanted)
+            metadata.give_back(topics)
 
     async def first(self, partitions: Iterable[TopicPartition], timeout_s: float | None) -> dict[TopicPartition, int]:
         """The offsets of the first records."""

@@ -12,6 +12,7 @@ from ottla.client.admin.sync import Admin
 from ottla.client.consumer.core import ConsumerCore
 from ottla.client.consumer.group import assignors_of
 from ottla.client.consumer.listener import RebalanceListener
+from ottla.client.consumer.sync import Consumer
 from ottla.client_core.group.assignors.base import Assignor
 from ottla.client_core.offsets import OffsetAndMetadata
 from ottla.config.client import consumer_settings
@@ -126,6 +127,27 @@ def test_close_raises_nothing_of_a_membership_that_failed_between_polls(face: An
                     break
                 waiting.wait(0.1)
             assert [type(event).__name__ for event in events] == ["Failed"]
+
+
+def test_a_leader_that_looks_up_offsets_still_assigns_the_topic(broker: Broker, topic: str) -> None:
+    """The topic is not its own: only the other member has subscribed to it."""
+    own = f"{topic}-own"
+    broker.create_topic(own)
+    given = {"group_id": f"group-of-{topic}", "heartbeat_interval_ms": 100}
+    with Consumer(broker.bootstrap_servers, **given) as leader, Consumer(broker.bootstrap_servers, **given) as other:
+        leader.subscribe([own])
+        poll_until(leader, lambda _: leader.assignment())
+        other.subscribe([topic])
+        while not other.assignment():
+            leader.poll(0.05)
+            other.poll(0.05)
+        generation = leader.group_metadata().generation_id
+        assert leader.end_offsets((topic, 0)) == {TopicPartition(topic, 0): 10}
+        for _ in range(10):
+            leader.poll(0.05)
+            other.poll(0.05)
+        assert other.assignment() == both(topic)
+        assert leader.group_metadata().generation_id == generation
 
 
 def test_a_pattern_takes_in_topics_that_come_later(face: Any, broker: Broker, topic: str) -> None:
