@@ -181,6 +181,8 @@ class ConsumerCore:
         before = {each.topic for each in self.subscription.partitions}
         gone = set(self.subscription.partitions) - set(partitions)
         self.subscription.assign(partitions)
+        for state in self.subscription.partitions.values():
+            state.end_range()
         self.reader.drop_pending(gone)
         wanted = {each.topic for each in partitions}
         self.parts.metadata.want(wanted)

@@ -132,6 +132,12 @@ class PartitionState:
         self.reset = reset
         self.phase = Phase.RESET
 
+    def end_range(self) -> None:
+        """If a range was read here, maybe not to its end: go on without its limits."""
+        if self.until is not None:
+            self.until = None
+            self.is_strict = self.is_paused = False
+
     def refetch(self) -> None:
         """Drop what is buffered and fetch it again from the position."""
         position = self.position

@@ -9,6 +9,7 @@ from tests.unit.client.consumer.conftest import OnLoop
 
 from ottla import Producer
 from ottla.client.consumer.ranges import Ranges
+from ottla.client.consumer.sync import Consumer
 from ottla.errors import OffsetOutOfRangeError, TimeoutError
 from ottla.ids import TopicPartition
 from ottla.records.batch import iterate_batches
@@ -115,3 +116,19 @@ def test_no_more_than_the_range_is_fetched(face: Any, broker: Broker) -> None:
         assert sum(batch.size for _, views in found for batch in views.batches) < 20_000
         received = consumer.metrics()["consumer-fetch-manager-metrics"]["bytes-consumed-total"]
         assert received < 200_000
+
+
+def test_a_range_that_was_left_early_does_not_limit_what_is_read_later(broker: Broker, topic: str) -> None:
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    with Consumer[bytes, bytes](broker.bootstrap_servers, max_partition_fetch_bytes=200) as consumer:
+        for _ in consumer.read_ranges({first: (0, 1), second: (0, 10)}):
+            if consumer.paused():
+                break
+        assert consumer.assignment() == {first, second}
+        consumer.assign(first, second)
+        for each in (first, second):
+            consumer.seek(each, 0)
+        found: list[int] = []
+        while len(found) < 20 and (records := consumer.poll(5)):
+            found += [record.offset for record in records]
+        assert sorted(found) == sorted([*range(10), *range(10)])
