@@ -112,7 +112,8 @@ class ConsumerCore:
     def _fatal_error(self) -> KafkaError | None:
         """Why polls cannot go on."""
         failure = self.parts.metadata.failure
-        return self.parts.fetcher.error or (failure if isinstance(failure, RebootstrapRequiredError) else None)
+        fencing = None if self.group is None else self.group.fencing
+        return self.parts.fetcher.error or fencing or (failure if isinstance(failure, RebootstrapRequiredError) else None)
 
     def _check(self) -> None:
         """Raise what a poll has to raise."""

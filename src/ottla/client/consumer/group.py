@@ -29,7 +29,7 @@ from ottla.client_core.group.membership import (
 from ottla.client_core.machine import Request
 from ottla.client_core.offsets import ConsumerGroupMetadata
 from ottla.config.client import ConsumerSettings, load
-from ottla.errors import ConfigError, KafkaError
+from ottla.errors import ConfigError, FencedInstanceIdError, KafkaError
 from ottla.ids import TopicPartition
 
 logger = logging.getLogger("ottla.client")
@@ -75,6 +75,8 @@ class GroupSide:
         self._is_running = False
         self._is_leaving = False
         self._rebalance_began_ms: int | None = None
+        self.fencing: FencedInstanceIdError | None = None
+        """Another consumer has this group.instance.id: every poll raises it, until `subscribe`."""
         self.events: deque[Event] = deque()
         """What a poll has to handle."""
 
@@ -83,6 +85,7 @@ class GroupSide:
     def subscribe(self, subscription: Subscription, now_ms: int) -> None:
         """Become a member, or change the subscription."""
         self._member.subscribe(subscription, now_ms)
+        self.fencing = None
         self._rebalance_began_ms = now_ms
         commits, committed = self._parts.commits, self._parts.committed
         assert commits is not None
@@ -116,7 +119,7 @@ class GroupSide:
         commits, committed = self._parts.commits, self._parts.committed
         assert commits is not None
         assert committed is not None
-        commits.member = committed.member = None
+        commits.member = committed.member = self.fencing = None
         if self._is_running:
             self._is_running = False
             self._parts.runner.remove(self._machine)
@@ -192,6 +195,7 @@ class GroupSide:
             if self._is_leaving:
                 logger.warning("group %s: the member had failed before it left: %s", self._member.group_id, event.error)
             else:
+                self.fencing = event.error if isinstance(event.error, FencedInstanceIdError) else None
                 raise event.error
 
     def finish(self, event: Event, now_ms: int) -> None:

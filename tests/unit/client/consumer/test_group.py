@@ -16,7 +16,7 @@ from ottla.client.consumer.sync import Consumer
 from ottla.client_core.group.assignors.base import Assignor
 from ottla.client_core.offsets import OffsetAndMetadata
 from ottla.config.client import consumer_settings
-from ottla.errors import ConfigError, IllegalStateError, WakeupError
+from ottla.errors import ConfigError, FencedInstanceIdError, IllegalStateError, WakeupError
 from ottla.ids import TopicPartition
 from ottla.testing import Broker
 
@@ -127,6 +127,23 @@ def test_close_raises_nothing_of_a_membership_that_failed_between_polls(face: An
                     break
                 waiting.wait(0.1)
             assert [type(event).__name__ for event in events] == ["Failed"]
+
+
+def test_every_poll_of_a_consumer_that_another_has_replaced_raises(face: Any, broker: Broker, topic: str) -> None:
+    """A program that logs the error and goes on must not wait for records in silence."""
+    given = {"group_id": f"group-of-{topic}", "group_instance_id": "i", "heartbeat_interval_ms": 100}
+    with face(broker.bootstrap_servers, **given) as one, face(broker.bootstrap_servers, **given) as other:
+        one.subscribe([topic])
+        poll_until(one, lambda _: one.assignment())
+        other.subscribe([topic])
+        poll_until(other, lambda _: other.assignment())
+        for _ in range(3):
+            with pytest.raises(FencedInstanceIdError):
+                one.poll(LONG)
+        one.unsubscribe()
+        one.assign((topic, 0))
+        one.seek((topic, 0), 0)
+        assert one.poll(LONG)
 
 
 def test_a_leader_that_looks_up_offsets_still_assigns_the_topic(broker: Broker, topic: str) -> None:
