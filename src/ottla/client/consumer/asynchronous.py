@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ottla.client.consumer import arguments, columns
 from ottla.client.consumer.arguments import PartitionLike, TimeLike
-from ottla.client.consumer.core import ConsumerCore
+from ottla.client.consumer.core import LEAVE_S_MIN, ConsumerCore
 from ottla.client.consumer.guard import TaskGuard, refuse_in_listener
 from ottla.client.consumer.listener import Handler, RebalanceListener, listener_of, tell
 from ottla.client.consumer.offset_calls import CommitCallback
@@ -441,11 +441,10 @@ class Consumer(MeasuredFace, Generic[K, V]):
         clock = self._world.clock
         deadline_s = clock.monotonic_s() + timeout
         offsets = core.offsets.at_close(is_step_done) if self._auto_commit_s > 0 else None
-        if not is_step_done:
-            self._auto_commit_s = 0  # a revocation must not commit the step that failed
+        self._auto_commit_s = 0  # a revocation must not commit again, nor a step that failed
         try:
             if await core.start_close(offsets, timeout, arguments.leave_option(leave)):
-                raised = await self._await_left(deadline_s - clock.monotonic_s())
+                raised = await self._await_left(max(LEAVE_S_MIN, deadline_s - clock.monotonic_s()))
                 if raised is not None:
                     raise raised
             while core.offsets.callbacks:

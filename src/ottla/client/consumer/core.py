@@ -40,6 +40,8 @@ logger = logging.getLogger("ottla.client")
 
 CLOSE_SESSIONS_S = 1.0
 """How long `close` waits until the brokers have closed the fetch sessions."""
+LEAVE_S_MIN = 0.2
+"""How long `close` takes at least for the last commit, and to leave the group: others wait for the partitions."""
 
 
 class ConsumerCore:
@@ -370,7 +372,7 @@ class ConsumerCore:
     async def start_close(self, offsets: Offsets | None, timeout_s: float, option: LeaveOption) -> bool:
         """Commit `offsets` and begin to leave. True: that ends with the event `Left`."""
         self.waiting.refuse_wakeups()
-        await self.offsets.commit_last(offsets, timeout_s)
+        await self.offsets.commit_last(offsets, max(LEAVE_S_MIN, timeout_s))
         await self.parts.push_last(timeout_s)
         await self._close_sessions(timeout_s)
         if self.group is None or self.subscription.mode is not Mode.SUBSCRIBED or self.waiting.fault is not None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ottla.client.consumer import arguments, columns
 from ottla.client.consumer.arguments import PartitionLike, TimeLike
-from ottla.client.consumer.core import ConsumerCore
+from ottla.client.consumer.core import LEAVE_S_MIN, ConsumerCore
 from ottla.client.consumer.guard import ThreadGuard, guarded, reading, refuse_in_listener
 from ottla.client.consumer.listener import Handler, RebalanceListener, listener_of, tell
 from ottla.client.consumer.offset_calls import CommitCallback
@@ -462,12 +462,11 @@ class Consumer(MeasuredFace, Generic[K, V]):
             refuse_in_listener(self, "close")
             core, deadline_s = self._core, self._clock.monotonic_s() + timeout
             offsets = core.offsets.at_close(is_step_done) if self._auto_commit_s > 0 else None
-            if not is_step_done:
-                self._auto_commit_s = 0  # a revocation must not commit the step that failed
+            self._auto_commit_s = 0  # a revocation must not commit again, nor a step that failed
             try:
                 option = arguments.leave_option(leave)
                 if self._run(lambda: core.start_close(offsets, timeout, option)):
-                    raised = self._await_left(deadline_s - self._clock.monotonic_s())
+                    raised = self._await_left(max(LEAVE_S_MIN, deadline_s - self._clock.monotonic_s()))
                     if raised is not None:
                         raise raised
                 while core.offsets.callbacks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -245,6 +246,31 @@ def test_an_exception_of_a_listener_reaches_the_poll(face: Any, broker: Broker, 
         with pytest.raises(KeyError, match="listener"):
             poll_until(consumer, lambda _: False)
         assert len(poll_until(consumer, lambda found: len(found) == 20)) == 20
+
+
+def test_close_without_time_leaves_the_group(face: Any, broker: Broker, topic: str, protocol: Any) -> None:
+    group, seen = f"group-of-{topic}", Seen()
+    with face(broker.bootstrap_servers, group_id=group, auto_offset_reset="earliest", **protocol) as consumer:
+        consumer.subscribe([topic], seen)
+        poll_until(consumer, len)
+        consumer.close(0)
+    assert seen.calls[-1] == ("revoked", {0, 1})
+    with Admin(broker.bootstrap_servers) as admin:
+        for _ in range(100):  # the answer may not have been waited for
+            if admin.describe_consumer_groups([group])[group].members == ():
+                return
+            time.sleep(0.1)
+    raise AssertionError("the member is still in its group after 10 s")
+
+
+def test_close_ends_in_time_if_no_commit_is_answered(face: Any, broker: Broker, topic: str) -> None:
+    with face(broker.bootstrap_servers, group_id=f"group-of-{topic}", auto_offset_reset="earliest") as consumer:
+        consumer.subscribe([topic])
+        poll_until(consumer, len)
+        with broker.faults.hang("OffsetCommit"):
+            began_s = time.monotonic()
+            consumer.close(0.5)
+            assert time.monotonic() - began_s < 20
 
 
 @pytest.mark.parametrize("call", ["close", "unsubscribe"])
