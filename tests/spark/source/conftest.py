@@ -12,6 +12,7 @@ import pytest
 from ottla import Producer
 from ottla.spark import clients
 from ottla.spark.schema import source_schema
+from ottla.spark.source import topics
 from ottla.spark.source.batch import BatchReader
 from ottla.spark.source.options import source_options
 from ottla.spark.source.stream import StreamReader
@@ -27,6 +28,12 @@ def no_clients_left() -> Iterator[None]:
     """Clients of this process end with the test."""
     yield
     clients.close_all()
+
+
+@pytest.fixture(autouse=True)
+def losses_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is gone or made again is believed at once: there is one broker, and it does not lag."""
+    monkeypatch.setattr(topics, "BELIEVED_AFTER_S", 0.0)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 
 from ottla import Admin, Producer, TopicPartition
+from ottla.ids import random_uuid
 from ottla.spark.errors import SourceError
 from ottla.spark.source.options import SourceOptions, source_options
 from ottla.spark.source.plan import OffsetRange
@@ -78,6 +80,19 @@ def test_a_topic_that_became_shorter_is_told_or_read_to_its_end(topic: str, fill
     with pytest.raises(SourceError, match=f"{topic}-0 was read up to offset 20 and now ends at 20"):
         offsets(options(**impatient), topic, 15, 60)
     assert offsets(options(failOnDataLoss="false", **impatient), topic, 15, 60) == [15, 16, 17, 18, 19]
+
+
+def test_a_range_of_a_topic_that_was_made_again_reads_nothing_of_the_new_one(
+    shared_broker: Broker, topic: str, fill: Any, options: Any
+) -> None:
+    """The next batch reads the new topic from its start: what this task would read of it would come twice."""
+    fill(topic, [20, 0, 0])
+    old = random_uuid(os.urandom)
+    made = options(failOnDataLoss="false", **{"kafkaConsumer.pollTimeoutMs": "300"})
+    found = read_range(made, OffsetRange(TopicPartition(topic, 0), 25, 30, old), NAMES)
+    assert list(found) == []
+    with pytest.raises(SourceError, match=f"{topic}-0 was read up to offset 25 and now ends at 20: the topic was deleted"):
+        list(read_range(options(), OffsetRange(TopicPartition(topic, 0), 25, 30, old), NAMES))
 
 
 def test_a_topic_that_is_gone_is_told(options: Any, topic: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,10 +13,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, Read
 
 from ottla import Admin, TopicPartition
 from ottla.client.admin.topics import NewPartitions
-from ottla.ids import ZERO_UUID
+from ottla.ids import Uuid, random_uuid
 from ottla.spark.errors import SourceError
-from ottla.spark.source import lookup, stream
-from ottla.spark.source.offsets import to_json
+from ottla.spark.source import lookup, topics
+from ottla.spark.source.offsets import from_json, to_json
 from ottla.spark.source.topics import Found
 from ottla.testing import Broker
 
@@ -27,16 +28,21 @@ def offsets(topic: str, *numbers: int) -> dict[str, dict[str, int]]:
     return {topic: {str(partition): number for partition, number in enumerate(numbers)}}
 
 
+def plain(found: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    """The offsets without the ids of the topics."""
+    return to_json(from_json(found))
+
+
 def test_batches_follow_each_other(topic: str, fill: Any, stream_reader: Any, rows_of: Rows) -> None:
     fill(topic, [3, 2, 0])
     reader = stream_reader(subscribe=topic, startingOffsets="earliest")
     start = reader.initialOffset()
     end = reader.latestOffset(start, ALL)
-    assert (start, end) == (offsets(topic, 0, 0, 0), offsets(topic, 3, 2, 0))
+    assert (plain(start), plain(end)) == (offsets(topic, 0, 0, 0), offsets(topic, 3, 2, 0))
     assert [row[:2] for row in rows_of(reader, start, end)] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
     assert reader.latestOffset(end, ALL) == end
     fill(topic, [0, 0, 1])
-    assert reader.reportLatestOffset() == end
+    assert reader.reportLatestOffset() == plain(end)
     assert rows_of(reader, end, reader.latestOffset(end, ALL)) == [(2, 0, b"0")]
     assert reader.reportLatestOffset() == offsets(topic, 3, 2, 1)
 
@@ -67,8 +73,8 @@ def test_limits_share_out_a_trigger(topic: str, fill: Any, stream_reader: Any) -
     fill(topic, [90, 10, 0])
     reader = stream_reader(subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger="10")
     assert reader.getDefaultReadLimit() == ReadMaxRows(10)
-    assert reader.latestOffset(offsets(topic, 0, 0, 0), ReadMaxRows(10)) == offsets(topic, 9, 1, 0)
-    assert reader.latestOffset(offsets(topic, 0, 0, 0), ALL) == offsets(topic, 90, 10, 0)
+    assert plain(reader.latestOffset(offsets(topic, 0, 0, 0), ReadMaxRows(10))) == offsets(topic, 9, 1, 0)
+    assert plain(reader.latestOffset(offsets(topic, 0, 0, 0), ALL)) == offsets(topic, 90, 10, 0)
 
 
 def test_too_few_records_wait_for_more(topic: str, fill: Any, stream_reader: Any) -> None:
@@ -78,13 +84,13 @@ def test_too_few_records_wait_for_more(topic: str, fill: Any, stream_reader: Any
     limit = reader.getDefaultReadLimit()
     assert limit == ReadMinRows(5)
     at = reader.latestOffset(reader.initialOffset(), limit)
-    assert at == offsets(topic, 4, 0, 0)  # the first batch of a run does not wait
+    assert plain(at) == offsets(topic, 4, 0, 0)  # the first batch of a run does not wait
     fill(topic, [4, 0, 0], first=4)
     assert reader.latestOffset(at, limit) == at
     fill(topic, [0, 1, 0])
-    assert reader.latestOffset(at, limit) == offsets(topic, 8, 1, 0)
+    assert plain(reader.latestOffset(at, limit)) == offsets(topic, 8, 1, 0)
     hasty = stream_reader(**given, maxTriggerDelay="0s")
-    assert hasty.latestOffset(at, limit) == hasty.latestOffset(at, limit) == offsets(topic, 8, 1, 0)
+    assert plain(hasty.latestOffset(at, limit)) == plain(hasty.latestOffset(at, limit)) == offsets(topic, 8, 1, 0)
 
 
 def test_available_now_ends_where_the_topic_ended_at_first(topic: str, fill: Any, stream_reader: Any) -> None:
@@ -95,7 +101,7 @@ def test_available_now_ends_where_the_topic_ended_at_first(topic: str, fill: Any
     one = reader.latestOffset(reader.initialOffset(), limit)
     fill(topic, [9, 9, 0], first=6)
     two = reader.latestOffset(one, limit)
-    assert (one, two) == (offsets(topic, 4, 0, 0), offsets(topic, 6, 0, 0))
+    assert (plain(one), plain(two)) == (offsets(topic, 4, 0, 0), offsets(topic, 6, 0, 0))
     assert reader.latestOffset(two, limit) == two
 
 
@@ -111,7 +117,7 @@ def test_new_partitions_and_topics_are_read_from_their_start(
     fill(topic, [0, 0, 0, 0, 2])
     fill(f"{topic}-more", [3])
     end = reader.latestOffset(at, ReadMaxRows(100))
-    assert end == {topic: {"0": 1, "1": 0, "2": 0, "3": 0, "4": 2}, f"{topic}-more": {"0": 3}}
+    assert plain(end) == {topic: {"0": 1, "1": 0, "2": 0, "3": 0, "4": 2}, f"{topic}-more": {"0": 3}}
     assert rows_of(reader, at, end) == [(0, 0, b"0"), (0, 1, b"1"), (0, 2, b"2"), (4, 0, b"0"), (4, 1, b"1")]
 
 
@@ -130,8 +136,8 @@ def test_a_topic_that_was_made_again_is_told(shared_broker: Broker, topic: str, 
         reader.latestOffset(at, ALL)  # by the topic's id
     recreate(shared_broker, topic)
     fill(topic, [4, 0, 0])
-    with pytest.raises(SourceError, match=f"{topic}-0 was read up to offset 9 and now ends at 4"):
-        stream_reader(subscribe=topic).latestOffset(at, ALL)  # by its end
+    with pytest.raises(SourceError, match=f"{topic}-0 was read up to offset 9 and now ends at 4: the topic was deleted and"):
+        stream_reader(subscribe=topic).latestOffset(plain(at), ALL)  # by its end
 
 
 @pytest.mark.parametrize("count", [4, 20])
@@ -170,6 +176,122 @@ def test_a_topic_that_was_made_again_is_read_once(
     assert found == list(range(new))
 
 
+@pytest.mark.parametrize("count", [4, 20])
+def test_topic_made_again_while_the_driver_was_down_is_read_from_its_start(
+    shared_broker: Broker, topic: str, fill: Any, stream_reader: Any, rows_of: Rows, count: int
+) -> None:
+    """The ids are in the checkpoint: before, a new topic that was longer than the position went unnoticed."""
+    fill(topic, [9, 0, 0])
+    first = stream_reader(subscribe=topic, startingOffsets="earliest")
+    at = first.latestOffset(first.initialOffset(), ALL)
+    recreate(shared_broker, topic)
+    fill(topic, [count, 0, 0])
+    with pytest.raises(SourceError, match=f"{topic}-0 was read up to offset 9 and now ends at {count}: the topic was deleted"):
+        stream_reader(subscribe=topic).latestOffset(at, ALL)
+    second = stream_reader(subscribe=topic, failOnDataLoss="false")
+    end = second.latestOffset(at, ALL)
+    third = stream_reader(subscribe=topic, failOnDataLoss="false")  # the driver died after it had planned the batch
+    for reader in (second, third):
+        assert [row[1] for row in rows_of(reader, at, end)] == list(range(count))
+
+
+def test_planned_batch_of_a_topic_made_again_since_reads_nothing_of_the_new_one(
+    shared_broker: Broker, topic: str, fill: Any, stream_reader: Any, rows_of: Rows
+) -> None:
+    fill(topic, [9, 0, 0])
+    first = stream_reader(subscribe=topic, startingOffsets="earliest")
+    start = first.initialOffset()
+    end = first.latestOffset(start, ALL)
+    recreate(shared_broker, topic)
+    fill(topic, [20, 0, 0])
+    restarted = stream_reader(subscribe=topic, startingOffsets="earliest", failOnDataLoss="false")
+    assert rows_of(restarted, restarted.initialOffset(), end) == []
+    after = restarted.latestOffset(end, ALL)
+    assert [row[1] for row in rows_of(restarted, end, after)] == list(range(20))
+
+
+# What a cluster of several brokers may answer
+
+A, B = (random_uuid(os.urandom) for _ in range(2))
+ORDERS = [TopicPartition("orders", 0)]
+
+
+class Answers:
+    """A cluster that answers one by one: which topic there is, and where partition 0 of it ends."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.topic_ids: list[Uuid | None] = []
+        """The last one stays."""
+        self.end = 0
+        monkeypatch.setattr(topics, "find_partitions", self.find)
+        monkeypatch.setattr(topics, "ASK_INTERVAL_S", 0.0)
+        monkeypatch.setattr(topics, "BELIEVED_AFTER_S", 0.05)
+        monkeypatch.setattr(lookup, "end_offsets", lambda options, wanted: dict.fromkeys(wanted, self.end))
+        monkeypatch.setattr(lookup, "first_offsets", lambda options, wanted: dict.fromkeys(wanted, 0))
+
+    def find(self, *given: Any, **named: Any) -> Found:
+        found = self.topic_ids.pop(0) if len(self.topic_ids) > 1 else self.topic_ids[0]
+        return Found() if found is None else Found(ORDERS, {"orders": found})
+
+
+def ranges(reader: Any, start: Any, end: Any) -> list[tuple[int, int]]:
+    return [(each.first, each.end) for each in reader.partitions(start, end)]
+
+
+@pytest.mark.parametrize("limit", [None, "100"])
+def test_unclean_election_is_read_on_from_the_end(
+    stream_reader: Any, monkeypatch: pytest.MonkeyPatch, limit: str | None
+) -> None:
+    """As in Spark's own source. Before, the partition was read again from its start: every record came twice."""
+    answers = Answers(monkeypatch)
+    answers.topic_ids, answers.end = [A], 6
+    given = {} if limit is None else {"maxOffsetsPerTrigger": limit}
+    at = to_json({ORDERS[0]: 9}, {"orders": A})
+    with pytest.raises(SourceError, match="orders-0 was read up to offset 9 and now ends at 6: an unclean election"):
+        stream_reader(subscribe="orders").latestOffset(at, ALL)
+    reader = stream_reader(subscribe="orders", failOnDataLoss="false", **given)
+    end = reader.latestOffset(at, reader.getDefaultReadLimit())
+    assert plain(end) == offsets("orders", 6)
+    assert ranges(reader, at, end) == ranges(stream_reader(subscribe="orders", failOnDataLoss="false"), at, end) == []
+    answers.end = 8
+    assert ranges(reader, end, reader.latestOffset(end, reader.getDefaultReadLimit())) == [(6, 8)]
+
+
+def test_shorter_partition_without_an_id_in_the_checkpoint_is_read_from_its_start(
+    stream_reader: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = Answers(monkeypatch)
+    answers.topic_ids, answers.end = [A], 6
+    reader = stream_reader(subscribe="orders", failOnDataLoss="false")
+    at = to_json({ORDERS[0]: 9})
+    assert ranges(reader, at, reader.latestOffset(at, ALL)) == [(0, 6)]
+
+
+@pytest.mark.parametrize("wrong", [[None], [B], [B, None], [None, B, B]])
+def test_brokers_that_lag_do_not_move_positions(
+    stream_reader: Any, monkeypatch: pytest.MonkeyPatch, wrong: list[Uuid | None]
+) -> None:
+    """One answer without the topic, or with its former id, made the reader forget the position and begin at the start."""
+    answers = Answers(monkeypatch)
+    answers.topic_ids, answers.end = [*wrong, A], 12
+    reader = stream_reader(subscribe="orders", failOnDataLoss="false")
+    at = to_json({ORDERS[0]: 9}, {"orders": A})
+    end = reader.latestOffset(at, ALL)
+    assert end == to_json({ORDERS[0]: 12}, {"orders": A})
+    assert ranges(reader, at, end) == [(9, 12)]
+    restarted = stream_reader(subscribe="orders", failOnDataLoss="false")
+    answers.topic_ids = [*wrong, A]
+    assert ranges(restarted, at, end) == [(9, 12)]
+
+
+def test_cluster_that_never_agrees_is_not_asked_for_ever(stream_reader: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = Answers(monkeypatch)
+    answers.topic_ids, answers.end = [random_uuid(os.urandom) for _ in range(100_000)], 12
+    monkeypatch.setattr(topics, "ASKED_FOR_S_MAX", 0.2)
+    reader = stream_reader(subscribe="orders", failOnDataLoss="false")
+    assert plain(reader.latestOffset(to_json({ORDERS[0]: 9}, {"orders": A}), ALL)) == offsets("orders", 12)
+
+
 def test_a_topic_that_is_gone_is_told_or_left_out(shared_broker: Broker, topic: str, fill: Any, stream_reader: Any) -> None:
     fill(topic, [2, 0, 0])
     shared_broker.create_topic(f"{topic}-stays")
@@ -182,7 +304,7 @@ def test_a_topic_that_is_gone_is_told_or_left_out(shared_broker: Broker, topic: 
     with pytest.raises(SourceError, match=f"{topic}-0, {topic}-1, {topic}-2 was read before and is gone"):
         strict.latestOffset(at, ALL)
     left = lenient.latestOffset(at, ALL)
-    assert left == {f"{topic}-stays": {"0": 0}}
+    assert plain(left) == {f"{topic}-stays": {"0": 0}}
     restarted = stream_reader(subscribe=both, failOnDataLoss="false")
     assert not restarted.partitions(offsets(topic, 0, 0, 0), at)  # a batch of the checkpoint whose topic is gone
 
@@ -209,7 +331,7 @@ def test_records_that_aged_out_are_told_or_passed_over(
 def test_many_partitions_take_time_in_proportion(stream_reader: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A trigger of 20,000 partitions took 40 s when a set of them was made for each."""
     partitions = [TopicPartition("orders", number) for number in range(20_000)]
-    monkeypatch.setattr(stream, "find_partitions", lambda *given, **named: Found(partitions, {"orders": ZERO_UUID}))
+    monkeypatch.setattr(topics, "find_partitions", lambda *given, **named: Found(partitions, {"orders": A}))
     monkeypatch.setattr(lookup, "end_offsets", lambda options, wanted: dict.fromkeys(wanted, 10))
     monkeypatch.setattr(lookup, "first_offsets", lambda options, wanted: dict.fromkeys(wanted, 0))
     start = to_json(dict.fromkeys(partitions, 5))

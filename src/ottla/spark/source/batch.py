@@ -31,7 +31,8 @@ class BatchReader(DataSourceReader):
 
     def _plan(self) -> Sequence[OffsetRange]:
         options, loss = self._options, DataLoss(self._options.fail_on_data_loss)
-        found = find_partitions(options).partitions
+        there = find_partitions(options)
+        found = there.partitions
         if not found:
             raise SourceError(f"no topic at {options.bootstrap_servers} matches subscribePattern {options.pattern!r}")
         starts = lookup.find_offsets(options, options.starting, found)
@@ -51,7 +52,7 @@ class BatchReader(DataSourceReader):
         whole = [each for each in found if starts[each] < ends[each]]
         begins = loss.starts({each: starts[each] for each in whole}, lookup.first_offsets(options, whole))
         bounds = {each: ends[each] for each in whole}
-        return split_ranges(begins, bounds, options.partitions_min, options.records_per_task_max)
+        return split_ranges(begins, bounds, options.partitions_min, options.records_per_task_max, there.topic_ids)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The records of one range."""

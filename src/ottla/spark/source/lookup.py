@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -41,6 +42,17 @@ def first_offsets(options: SourceOptions, partitions: list[TopicPartition]) -> O
 def end_offsets(options: SourceOptions, partitions: list[TopicPartition]) -> Offsets:
     """The offset after the last record of each partition that a reader may see: under read_committed, the last stable one."""
     return _ask_consumer(options, "last", partitions, lambda one, limit_s: one.end_offsets(*partitions, timeout=limit_s))
+
+
+def settled_ends(options: SourceOptions, partitions: list[TopicPartition], starts: Offsets) -> Offsets:
+    """The ends. Asked again while one lies before its start: after an election a leader learns its end a moment later."""
+    for attempt in range(options.lookup_attempts):
+        if attempt:
+            time.sleep(options.lookup_interval_ms / 1000)
+        ends = end_offsets(options, partitions)
+        if all(ends[each] >= start for each, start in starts.items()):
+            break
+    return ends
 
 
 def _ask_consumer(

@@ -1,8 +1,8 @@
 """Data loss: records that were to be read and are not there. Says which, and where reading can go on. Pure.
 
 With failOnDataLoss=true a loss ends the read with a `SourceError`; with false it is logged and reading goes on with what is
-there. Records are lost to retention or deletion (the log starts later than the read), or with a topic that was deleted and
-maybe created again (the log ends before the read, or the topic's id is another one).
+there. Records are lost to retention or deletion (the log starts later than the read), with a topic that was deleted and maybe
+created again (its id is another one), or to an unclean election (the log of the same topic ends before the read).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ottla.spark.source.offsets import Offsets
 
 logger = logging.getLogger("ottla.spark")
 
+NAMES_SHOWN = 8
 REMEDY = "set failOnDataLoss to false to go on with what is there"
 
 
@@ -42,13 +43,21 @@ class DataLoss:
 
     def gone_partitions(self, gone: Iterable[TopicPartition]) -> None:
         """Partitions that were read before and are not there any more."""
-        names = ", ".join(map(str, sorted(gone)))
+        names = [str(each) for each in sorted(gone)]
         if names:
-            self.tell(f"{names} was read before and is gone: its topic was deleted, or the options do not name it any more")
+            more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+            self.tell(
+                f"{', '.join(names[:NAMES_SHOWN])}{more} was read before and is gone: its topic was deleted, or the options do "
+                "not name it any more"
+            )
 
     def recreated(self, each: TopicPartition, position: int, end: int) -> None:
         """The topic of a partition is another one than the one that was read before."""
         self.tell(made_again(each, position, end))
+
+    def cut_off(self, each: TopicPartition, position: int, end: int) -> None:
+        """A partition ends before the position, and its topic is the same."""
+        self.tell(cut_short(each, position, end))
 
     def new_partition(self, each: TopicPartition, first: int) -> None:
         """A partition that was not there before does not start at 0."""
@@ -69,4 +78,12 @@ def made_again(each: TopicPartition, position: int, end: int) -> str:
     return (
         f"{each} was read up to offset {position} and now ends at {end}: the topic was deleted and created again, and what the "
         "old one still had is gone"
+    )
+
+
+def cut_short(each: TopicPartition, position: int, end: int) -> str:
+    """What is missing when the log of the same topic ends before the position."""
+    return (
+        f"{each} was read up to offset {position} and now ends at {end}: an unclean election, or a disk that lost what it had "
+        f"stored, has removed the records from offset {end} on, and others may take their offsets"
     )

@@ -8,7 +8,8 @@ from itertools import pairwise
 from pyspark.sql.datasource import InputPartition
 
 from ottla import TopicPartition
-from ottla.spark.source.offsets import Offsets
+from ottla.ids import Uuid
+from ottla.spark.source.offsets import Offsets, TopicIds
 
 
 @dataclass
@@ -18,19 +19,29 @@ class OffsetRange(InputPartition):
     partition: TopicPartition
     first: int
     end: int
+    topic_id: Uuid | None = None
+    """The topic that the offsets belong to, if its id is known."""
 
     def __len__(self) -> int:
         return self.end - self.first
 
 
 def split_ranges(
-    starts: Offsets, ends: Offsets, partitions_min: int | None = None, records_per_task_max: int | None = None
+    starts: Offsets,
+    ends: Offsets,
+    partitions_min: int | None = None,
+    records_per_task_max: int | None = None,
+    ids: TopicIds | None = None,
 ) -> list[OffsetRange]:
     """A range for each partition that has records to read; large ones are cut until there are `partitions_min` ranges.
 
     As in Spark's own source: cuts are in proportion to size, so tasks are of about the same size.
     """
-    whole = [OffsetRange(each, starts[each], end) for each, end in sorted(ends.items()) if end > starts[each]]
+    whole = [
+        OffsetRange(each, starts[each], end, (ids or {}).get(each.topic))
+        for each, end in sorted(ends.items())
+        if end > starts[each]
+    ]
     if records_per_task_max is not None:
         whole = [part for each in whole for part in _cut(each, -(-len(each) // records_per_task_max))]
     if partitions_min is None or not whole or len(whole) >= partitions_min:
@@ -48,4 +59,4 @@ def split_ranges(
 def _cut(whole: OffsetRange, count: int) -> list[OffsetRange]:
     count = max(1, min(count, len(whole)))
     bounds = [whole.first + len(whole) * number // count for number in range(count + 1)]
-    return [OffsetRange(whole.partition, first, end) for first, end in pairwise(bounds)]
+    return [OffsetRange(whole.partition, first, end, whole.topic_id) for first, end in pairwise(bounds)]

@@ -1,9 +1,15 @@
-"""Which partitions a reader reads: the driver asks the cluster, again for every batch of a stream."""
+"""Which partitions a reader reads: the driver asks the cluster, again for every batch of a stream.
+
+A broker whose metadata lags may not know a topic yet, or may know its former id. So the loss of something that was read before
+is believed only after all answers have shown it for a few seconds.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ottla import TopicPartition
@@ -13,9 +19,16 @@ from ottla.ids import Uuid
 from ottla.spark import clients
 from ottla.spark.errors import SourceError
 from ottla.spark.source.asking import ask
+from ottla.spark.source.offsets import TopicIds, is_replaced
 from ottla.spark.source.options import SourceOptions
 
+logger = logging.getLogger("ottla.spark")
+
 NAMES_SHOWN = 8
+BELIEVED_AFTER_S = 5.0
+"""For how long all answers must show the same loss."""
+ASKED_FOR_S_MAX = 30.0
+ASK_INTERVAL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,27 @@ def find_partitions(options: SourceOptions, *, must_exist: bool = True) -> Found
             f"assign names partition {each.partition} of {each.topic}, which has {counts[each.topic]}: they count from 0"
         )
     return Found(sorted(there), ids)
+
+
+def settled_partitions(options: SourceOptions, known: Collection[TopicPartition], ids: TopicIds) -> Found:
+    """The partitions to read now. Asks again while one of `known` is missing, or a topic has another id than in `ids`."""
+    began_s = time.monotonic()
+    since_s, before = began_s, None
+    while True:
+        found = find_partitions(options, must_exist=False)
+        missing = set(known).difference(found.partitions)
+        replaced = {name for name in ids if is_replaced(name, ids, found.topic_ids)}
+        lost = missing, {name: found.topic_ids[name] for name in replaced}
+        now_s = time.monotonic()
+        if not missing and not replaced:
+            return found
+        if lost != before:
+            since_s, before = now_s, lost
+            names = sorted({each.topic for each in missing} | replaced)
+            logger.info("%s seems to be gone or to be made again: asking again for %g s", ", ".join(names), BELIEVED_AFTER_S)
+        if now_s - since_s >= BELIEVED_AFTER_S or now_s - began_s >= ASKED_FOR_S_MAX:
+            return found
+        time.sleep(ASK_INTERVAL_S)
 
 
 def _matching(options: SourceOptions, pattern: str) -> Found:
