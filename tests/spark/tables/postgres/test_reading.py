@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-import psycopg
 import pyarrow as pa
 import pytest
 from tests.support.servers.postgres_server import PostgresServer
 
+from ottla.spark.errors import SourceError
 from ottla.spark.tables.postgres import reading
 from ottla.spark.tables.postgres.reading import describe, read_rows
 
@@ -80,10 +80,39 @@ def test_numbers_with_more_digits_than_spark_has_are_rounded_or_refused(postgres
     third, large = "0.333333333333333333", "12345678901234567890.5"
     query = f"SELECT * FROM (VALUES (1/3::numeric), ({large}), (NULL)) AS given (n)"
     assert numbers(postgres, query) == ("decimal(38,18)", [Decimal(third), Decimal(large), None])
-    with pytest.raises(psycopg.errors.NumericValueOutOfRange):
+    with pytest.raises(
+        SourceError, match=r"one of the numeric columns n has a value that Spark's type .* numeric field overflow"
+    ):
         numbers(postgres, "SELECT 1e25::numeric AS n")  # was read as 122083294381374201810.411…
 
 
 def test_scales_that_spark_does_not_have_are_read(postgres: PostgresServer) -> None:
     assert numbers(postgres, "SELECT 98765::numeric(3,-2) AS n") == ("decimal(5,0)", [Decimal("98800")])
     assert numbers(postgres, "SELECT 0.00123::numeric(3,5) AS n") == ("decimal(5,5)", [Decimal("0.00123")])
+
+
+def test_infinite_dates_are_the_last_and_first_as_in_spark(postgres: PostgresServer) -> None:
+    query = (
+        "SELECT v::date AS d, v::timestamp AS n, v::timestamptz AS z "
+        "FROM (VALUES ('infinity'), ('-infinity'), ('2026-01-02'), (NULL)) AS given (v)"
+    )
+    found = pa.Table.from_batches(read_rows(postgres.url, query, describe(postgres.url, query)))
+    last = datetime(9999, 12, 31, 23, 59, 59, 999000)
+    assert found.column("d").to_pylist() == [date(9999, 12, 31), date(1, 1, 1), date(2026, 1, 2), None]
+    assert found.column("n").to_pylist() == [last, datetime(1, 1, 1), datetime(2026, 1, 2), None]
+    assert found.column("z").to_pylist() == [
+        None if each is None else each.replace(tzinfo=UTC) for each in found.column("n").to_pylist()
+    ]
+
+
+def test_numbers_that_no_decimal_holds_are_named(postgres: PostgresServer) -> None:
+    query = "SELECT 1 AS i, 'NaN'::numeric AS n"
+    with pytest.raises(
+        SourceError, match=r"column n has a value that decimal\(38,18\) does not have: .*'NaN'.*; use the option query"
+    ):
+        list(read_rows(postgres.url, query, describe(postgres.url, query)))
+    with pytest.raises(SourceError, match=r"one of the numeric columns n has .*infinite value.*; use the option query"):
+        numbers(postgres, "SELECT 'Infinity'::numeric AS n")
+    query = "SELECT timestamp '294276-12-31' AS n"
+    with pytest.raises(SourceError, match="a column has a value that Spark's type does not have: bigint out of range"):
+        list(read_rows(postgres.url, query, describe(postgres.url, query)))

@@ -55,6 +55,16 @@ def test_a_stream_continues_after_its_position(postgres: PostgresServer) -> None
     assert reader.latestOffset(last, ReadAllAvailable()) == last == reader.reportLatestOffset()
 
 
+@pytest.mark.parametrize(("kind", "value"), [("timestamptz", "infinity"), ("float8", "NaN"), ("numeric", "Infinity")])
+def test_value_that_no_new_row_can_exceed_is_told(postgres: PostgresServer, kind: str, value: str) -> None:
+    """The stream took it as its position, and read nothing more."""
+    query = f"SELECT 1::bigint AS id, '{value}'::{kind} AS at"
+    options = {"url": postgres.url, "query": query, "incrementalColumn": "at"}
+    reader = PostgresStreamReader(postgres_source(options, is_streaming=True), SCHEMA)
+    with pytest.raises(SourceError, match=f"the column at has the value {value}, and no new row can be larger"):
+        reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+
+
 def test_rows_of_a_slower_transaction_are_not_skipped(postgres: PostgresServer) -> None:
     reader = stream_of(postgres, "slow")
     start = reader.initialOffset()

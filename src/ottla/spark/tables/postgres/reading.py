@@ -1,17 +1,28 @@
 """Reading rows of PostgreSQL: COPY's CSV to Arrow record batches, in bulk.
 
 COPY writes null as an empty field and an empty text in quotes, which Arrow's reader tells apart. Dates and timestamps come as
-numbers since 1970, binaries as hex.
+numbers since 1970, binaries as hex. Infinite dates and timestamps become the last and the first ones of the years 1 to 9999, as
+in Spark's JDBC source. A decimal has neither infinity nor NaN: reading one fails, and the error names the column.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from ottla.spark.tables.postgres.connecting import connect, quoted
+from ottla.spark.errors import SourceError
+from ottla.spark.tables.postgres.connecting import connect, psycopg, quoted
 
 CHUNK_BYTES = 4 << 20
+DAYS = (
+    "(CASE {0} WHEN 'infinity' THEN date '9999-12-31' WHEN '-infinity' THEN date '0001-01-01' ELSE {0} END - date '1970-01-01')"
+)
+MICROS = (
+    "(extract(epoch from CASE {{0}} WHEN 'infinity' THEN {0} '9999-12-31 23:59:59.999' WHEN '-infinity' THEN {0} '0001-01-01' "
+    "ELSE {{0}} END) * 1000000)::bigint"
+)
 
 
 class Column(NamedTuple):
@@ -21,7 +32,7 @@ class Column(NamedTuple):
     spark: str
     """Spark's type, as DDL."""
     expression: str
-    """What COPY selects for it, with `{}` for the column."""
+    """What COPY selects for it, with `{}` or `{0}` for the column."""
     read: str
     """Arrow's type of the CSV field, by pyarrow's name for it."""
 
@@ -34,9 +45,9 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "float4": ("float", "{}", "float32"),
     "float8": ("double", "{}", "float64"),
     "bool": ("boolean", "{}", "bool_"),
-    "date": ("date", "({} - date '1970-01-01')", "int32"),
-    "timestamp": ("timestamp_ntz", "(extract(epoch from {}) * 1000000)::bigint", "int64"),
-    "timestamptz": ("timestamp", "(extract(epoch from {}) * 1000000)::bigint", "int64"),
+    "date": ("date", DAYS, "int32"),
+    "timestamp": ("timestamp_ntz", MICROS.format("timestamp"), "int64"),
+    "timestamptz": ("timestamp", MICROS.format("timestamptz"), "int64"),
     "bytea": ("binary", "encode({}, 'hex')", "string"),
 }
 """Spark's type, the expression and Arrow's type, by PostgreSQL's name. Everything else is read as text."""
@@ -67,21 +78,48 @@ def read_rows(url: str, query: str, columns: Sequence[Column], condition: str = 
     )
     # An empty line is a row too: a null in the only column.
     parsing = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
-    for chunk in _chunks(url, statement):
+    for chunk in _chunks(url, statement, columns):
         # One block: Arrow refuses a row that is larger than its block.
         names = [each.name for each in columns]
         reading = csv.ReadOptions(column_names=names, use_threads=False, block_size=len(chunk) + 1)
-        table = csv.read_csv(pa.BufferReader(chunk), read_options=reading, parse_options=parsing, convert_options=options)
+        with _explained(columns):
+            table = csv.read_csv(pa.BufferReader(chunk), read_options=reading, parse_options=parsing, convert_options=options)
         arrays = [_finished(table.column(each.name), each) for each in columns]
         made = pa.table(arrays, names=[each.name for each in columns])
         yield from made.combine_chunks().to_batches()
 
 
-def _chunks(url: str, statement: str) -> Iterator[bytes]:
+@contextmanager
+def _explained(columns: Sequence[Column]) -> Iterator[None]:
+    """Errors about a value, of PostgreSQL or Arrow, as one sentence that names the column and says what to do."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except pa.ArrowInvalid as problem:
+        where = re.search(r"In CSV column #(\d+): (?:Row #\d+: )?(.+)", str(problem))
+        if where is None:
+            raise
+        column = columns[int(where[1])]
+        raise SourceError(
+            f"column {column.name} has a value that {column.spark} does not have: {where[2]}; {_REMEDY}"
+        ) from None
+    except psycopg().DataError as problem:
+        why = problem.diag.message_primary or str(problem).strip().splitlines()[0]
+        detail = f" ({problem.diag.message_detail})" if problem.diag.message_detail else ""
+        numbers = ", ".join(each.name for each in columns if each.read == "decimal")
+        at = f"one of the numeric columns {numbers}" if numbers and "numeric" in why else "a column"
+        raise SourceError(f"{at} has a value that Spark's type does not have: {why}{detail}; {_REMEDY}") from None
+
+
+_REMEDY = "use the option query and select something else for it, such as nullif(column, 'NaN') or column::float8"
+
+
+def _chunks(url: str, statement: str, columns: Sequence[Column]) -> Iterator[bytes]:
     """Whole rows, some megabytes at a time: COPY hands them over row by row."""
     rows: list[bytes] = []
     size = 0
-    with connect(url) as connection, connection.cursor().copy(statement) as copy:
+    with _explained(columns), connect(url) as connection, connection.cursor().copy(statement) as copy:
         for row in copy:
             rows.append(bytes(row))
             size += len(rows[-1])

@@ -34,6 +34,8 @@ RUNNING = (
 The first half has those with a transaction id, prepared ones included. The second has those that have drawn a value and written
 nothing yet: INSERT and nextval lock the table or the sequence first. Indexes are left out: VACUUM locks them while it runs.
 """
+ENDLESS = ("infinity", "Infinity", "NaN")
+"""Values that are larger than all others of their type: a stream would never read another row."""
 SETTLE_TIMEOUT_S = 30
 SETTLE_PAUSE_S = 0.1
 Position = dict[str, str | None]
@@ -127,6 +129,7 @@ class PostgresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._source = source
         self._columns = chosen(columns, schema)
         self._rising = quoted(str(source.rising))
+        self._is_ordered_by_value = not any(each.name == source.rising and each.spark == "string" for each in columns)
         self._candidate: tuple[str, frozenset[str]] | None = None
         """A position that was seen, and the transactions that were writing then."""
         self._last: Position | None = None
@@ -193,6 +196,11 @@ class PostgresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         statement = f"SELECT max({self._rising})::text, ARRAY({RUNNING}) FROM ({self._source.query}) AS wanted"
         with connect(self._source.url) as connection:
             largest, running = connection.execute(statement).fetchone()
+        if largest in ENDLESS and self._is_ordered_by_value:
+            raise SourceError(
+                f"the column {self._source.rising} has the value {largest}, and no new row can be larger: leave such rows out "
+                "with the option query, or choose another incrementalColumn"
+            )
         return largest, frozenset(running)
 
     def _safe_end(self, start: str | None) -> str | None:
