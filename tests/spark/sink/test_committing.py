@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from tests.spark.sink.sink_work import ROWS, TASKS, committed, open_ids, rows_of, run_batch, run_tasks, visible
 
-from ottla import Admin
+from ottla import Admin, Producer
+from ottla.errors import KafkaError, TimeoutError
 from ottla.spark import clients
 from ottla.spark.errors import SinkError
-from ottla.spark.sink import committing
+from ottla.spark.sink import committing, ending
 from ottla.spark.sink.committing import Driver, ledger_of
 from ottla.spark.sink.decision import State
 from ottla.spark.sink.ending import abort_all
 from ottla.spark.sink.ledger import Fence
+from ottla.spark.sink.names import task_id
 from ottla.spark.sink.options import SinkOptions
+from ottla.spark.sink.protocol import TaskResult
 from ottla.spark.sink.tasks import Job, write_in_transaction
 from ottla.testing import Broker
 
@@ -172,3 +176,93 @@ def test_a_batch_write_leaves_no_record_and_nothing_open(
     Driver(options, is_once=True).abort(f"{query}-2", f"{query}-2", 0)
     assert len(committed(shared_broker.bootstrap_servers, out)) == 4
     assert (ledger_of(options).read(f"{query}-2"), open_ids(admin, f"{query}-2")) == (None, [])
+
+
+def write_once(options: SinkOptions, query: str, task: int = 0) -> TaskResult:
+    rows = pa.record_batch({"value": [b"a", b"b"]})
+    return write_in_transaction(options, Job(query, query, 0, task, is_once=True), iter([rows]))
+
+
+def test_attempts_that_open_transactions_during_a_batch_write_commit_leave_none(
+    shared_broker: Broker, options: SinkOptions, out: str, query: str, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark kills a speculative attempt when the other one succeeds, and the kill takes a while. No later batch aborts it."""
+    results = [write_once(options, query)]
+    with Producer(shared_broker.bootstrap_servers, transactional_id=task_id(query, "late", 0)) as idle:
+        idle.init_transactions()
+
+        def write(step: str) -> None:
+            if step == "decision:written":
+                write_once(options, query)
+
+        monkeypatch.setattr(committing, "reached", write)
+        Driver(options, is_once=True).commit(results, 0)
+        assert open_ids(admin, query) == []
+        idle.begin_transaction()
+        with pytest.raises(KafkaError):
+            idle.send(out, b"late").result(30)
+    assert open_ids(admin, query) == []
+    assert sorted(committed(shared_broker.bootstrap_servers, out)) == [b"a", b"b"]
+
+
+def test_attempts_that_open_transactions_during_a_batch_write_abort_leave_none(
+    options: SinkOptions, query: str, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark calls abort while tasks of the failed job still run."""
+    monkeypatch.setattr(committing, "KILL_S", 0.0)
+    sweep, late = Driver._sweep, [1]
+
+    def swept(self: Driver, *given: Any) -> None:
+        sweep(self, *given)
+        if late:
+            write_once(options, query, late.pop())
+
+    monkeypatch.setattr(Driver, "_sweep", swept)
+    write_once(options, query)
+    Driver(options, is_once=True).abort(query, query, 0)
+    assert (late, ledger_of(options).read(query), open_ids(admin, query)) == ([], None, [])
+
+
+def test_batch_write_that_is_decided_is_finished_by_the_abort(
+    shared_broker: Broker,
+    options: SinkOptions,
+    out: str,
+    query: str,
+    admin: Admin,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """No next run comes: its transactions stayed open, and readers waited for them."""
+    results = [write_once(options, query, task) for task in range(2)]
+    with monkeypatch.context() as patched:
+
+        def fail(*given: Any) -> None:
+            raise TimeoutError("no broker answered")
+
+        patched.setattr(ending, "commit_all", fail)
+        with pytest.raises(
+            SinkError, match=r"no broker answered\. It is decided, so its rows become visible: do not write them"
+        ):
+            Driver(options, is_once=True).commit(results, 0)
+    Driver(options, is_once=True).abort(query, query, 0)
+    assert f"write {query} is complete although its commit failed" in caplog.text
+    assert sorted(committed(shared_broker.bootstrap_servers, out)) == [b"a", b"a", b"b", b"b"]
+    assert (ledger_of(options).read(query), open_ids(admin, query)) == (None, [])
+
+
+def test_batch_write_whose_rows_are_visible_does_not_fail(
+    shared_broker: Broker, options: SinkOptions, out: str, query: str, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user would write them again."""
+    results = [write_once(options, query)]
+    orphan = write_once(options, query).transaction
+    with monkeypatch.context() as patched:
+
+        def fail(*given: Any) -> None:
+            raise TimeoutError("no broker answered")
+
+        patched.setattr(ending, "abort_all", fail)
+        Driver(options, is_once=True).commit(results, 0)
+    assert orphan is not None
+    abort_all(clients.producer(options.client_without_transactions), [orphan])
+    assert sorted(committed(shared_broker.bootstrap_servers, out)) == [b"a", b"b"]

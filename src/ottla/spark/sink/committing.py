@@ -2,6 +2,9 @@
 
 Spark runs `commit` in a Python process of the driver that it keeps for the next batch, so the fence stays open between batches:
 while its writes succeed, no other driver has written for the query, and nothing needs to be read again.
+
+A batch write has no next run that could finish it or abort what is left over. So its driver does that itself: it looks for
+transactions that were left open once more at the end, and finishes a decided write also if Spark calls `abort`.
 """
 
 from __future__ import annotations
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.spark.sink")
 
+KILL_S = 3.0
+"""How long a task may go on writing after Spark has killed it: spark.python.task.killTimeout (2 s), and a little more."""
+
 _ledgers: dict[tuple[str, str], Ledger] = {}
 _fences: dict[tuple[str, str], Fence] = {}
 """By query and run."""
@@ -51,7 +57,7 @@ class Driver:
 
     def __init__(self, options: SinkOptions, *, is_once: bool = False) -> None:
         self._options = options
-        self._is_once = is_once
+        self.is_once = is_once
         self._admin = admin_of(options.client)
 
     def commit(self, results: Sequence[TaskResult], batch: int) -> None:
@@ -68,7 +74,7 @@ class Driver:
         except BaseException:
             fence.close()
             raise
-        if self._is_once:
+        if self.is_once:
             fence.close()
             return
         for other in [each for each in _fences if each[0] == query]:
@@ -105,13 +111,48 @@ class Driver:
             reached("commit:checked")
             fence.write(decision)
         reached("decision:written")
-        if decision.state is State.DECIDED:
-            self.finish(fence, decision)
-        self._sweep(decision.query, orphans)
+        if self.is_once:
+            self._finish_once(fence, decision, orphans)
+        else:
+            if decision.state is State.DECIDED:
+                self.finish(fence, decision)
+            self._sweep(decision.query, orphans)
         reached("sweep:done")
+
+    def _finish_once(self, fence: Fence, decision: Decision, orphans: Sequence[HeldTransaction]) -> None:
+        """Finish a batch write. Once its rows are visible nothing may fail it: the user would write them again."""
+        try:
+            self._commit_all(fence, decision)
+        except KafkaError as error:
+            raise SinkError(
+                f"the commit of write {decision.query} was interrupted: {error}. It is decided, so its rows become visible: do "
+                "not write them again. The driver tries once more; if that fails too: ottla pipeline transactions "
+                f"--query {decision.query} --commit --execute"
+            ) from error
+        try:
+            fence.forget()
+            reached("finish:written")
+            self._sweep(decision.query, orphans)
+            self._sweep_late(decision.query)
+        except (KafkaError, SinkError) as error:
+            logger.warning(
+                "write %s is complete, but what attempts of its tasks left open could not be aborted: %s. See ottla pipeline "
+                "transactions --query %s",
+                decision.query,
+                error,
+                decision.query,
+            )
 
     def finish(self, fence: Fence, decision: Decision) -> None:
         """Commit the transactions of a decision, and write down that it is done."""
+        self._commit_all(fence, decision)
+        if self.is_once:
+            fence.forget()
+        else:
+            fence.write(replace(decision, state=State.FINISHED, transactions=(), time_ms=now_ms()))
+        reached("finish:written")
+
+    def _commit_all(self, fence: Fence, decision: Decision) -> None:
         aborted = ending.commit_all(self._producer, decision.transactions)
         reached("ending:all")
         if aborted:
@@ -119,11 +160,6 @@ class Driver:
             broken = replace(decision, state=State.BROKEN, problem=problem, time_ms=now_ms())
             fence.write(broken)
             raise SinkError(protocol.broken(broken))
-        if self._is_once:
-            fence.forget()
-        else:
-            fence.write(replace(decision, state=State.FINISHED, transactions=(), time_ms=now_ms()))
-        reached("finish:written")
 
     def abort(self, query: str, run: str, batch: int) -> None:
         """Give a batch up: after the record of it, nobody decides about its transactions any more, and all are aborted."""
@@ -131,8 +167,17 @@ class Driver:
             _fences.pop(other).close()
         fence = Fence(ledger_of(self._options), query)
         try:
-            if not self.give_up(fence, query, run, batch):
+            if self.give_up(fence, query, run, batch):
+                return
+            assert fence.found is not None, "there is a record that must not be replaced"
+            decision = fence.found.decision
+            if decision.state is State.BROKEN:
+                logger.warning("%s", protocol.broken(decision))
+            elif not self.is_once:
                 logger.warning("batch %d of query %s is decided: it is finished, not aborted, by the next run", batch, query)
+            else:
+                self.finish(fence, decision)
+                logger.warning("write %s is complete although its commit failed: do not write its rows again", query)
         finally:
             fence.close()
 
@@ -145,7 +190,9 @@ class Driver:
         orphans = self._orphans(decision)
         fence.write(decision)
         self._sweep(query, orphans)
-        if self._is_once:
+        if self.is_once:
+            time.sleep(KILL_S)
+            self._sweep_late(query)
             fence.forget()
         return True
 
@@ -158,6 +205,11 @@ class Driver:
         kept = {each[:3] for each in decision.transactions}
         return [each for each in ending.open_transactions(self._admin, decision.query) if each[:3] not in kept]
 
+    def _sweep_late(self, query: str) -> None:
+        """Abort what tasks of a batch write have opened meanwhile, and fence those that are about to."""
+        ending.fence_idle(self._options.task_client, ending.idle_ids(self._admin, query))
+        self._sweep(query, ending.open_transactions(self._admin, query))
+
     def _sweep(self, query: str, orphans: Sequence[HeldTransaction]) -> None:
         if orphans:
             logger.info("aborting %d transactions that tasks of query %s left open", len(orphans), query)
@@ -169,7 +221,8 @@ def abort_quietly(driver: Driver, query: str, run: str, batch: int) -> None:
     try:
         driver.abort(query, run, batch)
     except (KafkaError, SinkError) as error:
-        logger.warning("transactions of query %s stay open until the next run, or until they time out: %s", query, error)
+        until = f"ottla pipeline transactions --query {query} ends them" if driver.is_once else "the next run"
+        logger.warning("transactions of query %s stay open until %s, or until they time out: %s", query, until, error)
 
 
 def now_ms() -> int:

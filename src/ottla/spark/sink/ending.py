@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import ottla
 from ottla.client_core.producer.finishing import Finish
 from ottla.errors import InvalidTxnStateError, TransactionalIdNotFoundError, UnsupportedVersionError
 from ottla.spark.sink.decision import HeldTransaction
@@ -87,6 +88,23 @@ def open_transactions(admin: Admin, query: str) -> list[HeldTransaction]:
     return [
         HeldTransaction(name, each.producer_id, each.producer_epoch, -1, 0) for name, each in found if each.state == "Ongoing"
     ]
+
+
+def idle_ids(admin: Admin, query: str) -> list[str]:
+    """The transactional ids of a query's tasks that have been initialised, and have no transaction yet."""
+    prefix, driver = query_prefix(query), driver_id(query)
+    listed = [each.transactional_id for each in admin.list_transactions(states=["Empty"])]
+    return [name for name in listed if name.startswith(prefix) and name != driver]
+
+
+def fence_idle(client: Mapping[str, str], ids: Sequence[str]) -> None:
+    """Initialise ids again: the tasks that have them can open no transaction any more."""
+    for each in ids:
+        producer: Producer[Any, Any] = ottla.Producer(config={**client, "transactional.id": each})
+        try:
+            producer.init_transactions()
+        finally:
+            producer.close(timeout=1)
 
 
 def abort_all(producer: Producer[Any, Any], held: Sequence[HeldTransaction]) -> None:
