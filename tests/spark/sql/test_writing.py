@@ -37,3 +37,18 @@ def test_numbers_are_big_endian_and_raw_columns_keep_their_names(spark: Any) -> 
             records(df, declaration, columns)
     with pytest.raises(SqlError, match="3 columns, and records have"):
         records(spark.sql("SELECT 1, 2, 3"), text, ())
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_number_that_does_not_fit_the_keys_format_is_refused(spark: Any, ansi: str) -> None:
+    """Its upper bytes were cut off: the record got the key of another."""
+    declaration = Declaration("n", "stream", "n", "json", (Column("k", "BIGINT"), Column("v", "INT")), "k", "int32")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        fits = spark.sql("SELECT * FROM VALUES (-2L, 1), (2147483647L, 1), (NULL, 1) AS t (k, v)")
+        found = [key for key, _ in rows(records(fits, declaration, ()))]
+        assert found == [b"\xff\xff\xff\xfe", b"\x7f\xff\xff\xff", None]
+        with pytest.raises(Exception, match="4294967297 does not fit into INT"):
+            records(spark.sql("SELECT 4294967297L, 1"), declaration, ()).collect()
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")

@@ -13,7 +13,8 @@ from ottla.spark.sql.errors import SqlError
 from ottla.spark.sql.frames import RAW, TEXT
 
 WRITTEN_RAW = ("key", "value", "partition", "headers")
-BYTES = {"int16": 2, "int32": 4, "int64": 8}
+INTEGERS = {"int16": ("smallint", 2), "int32": ("int", 4), "int64": ("bigint", 8)}
+"""Spark's type and the bytes of formats of one number."""
 
 
 def records(df: Any, declaration: Declaration, columns: Sequence[str]) -> Any:
@@ -96,7 +97,18 @@ def _scalar(column: Any, form: str) -> Any:
         return column.cast("string")
     if form == "bytes":
         return column.cast("binary")
-    if form in BYTES:
-        digits = F.lpad(F.hex(column.cast("bigint")), 16, "0")
-        return F.unhex(F.right(digits, F.lit(BYTES[form] * 2)))
+    if form in INTEGERS:
+        kind, size = INTEGERS[form]
+        # A key's column may be wider than its format. The first cast refuses a number that does not fit.
+        digits = F.lpad(F.hex(_fitting(column, kind).cast("bigint")), 16, "0")
+        return F.unhex(F.right(digits, F.lit(size * 2)))
     raise SqlError(f"the format {form} is only read: declare the topic as string, int16, int32, int64 or bytes to write it")
+
+
+def _fitting(column: Any, kind: str) -> Any:
+    """The number as `kind`; the query fails at one that does not fit, whatever spark.sql.ansi.enabled says."""
+    made = column.try_cast(kind)
+    problem = F.concat(
+        column.cast("string"), F.lit(f" does not fit into {kind.upper()}, the format of the record's key or value")
+    )
+    return F.when(column.isNotNull() & made.isNull(), F.raise_error(problem).cast(kind)).otherwise(made)
