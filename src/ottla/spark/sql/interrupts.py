@@ -9,11 +9,18 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 CANCEL_LIMIT_S = 10.0
-"""How long cancelled work may take to end. Spark's jobs end at once, planning cannot be cancelled."""
+"""How long cancelled work may take to end. Spark's jobs end at once; planning goes on, and its jobs end when they start."""
 
 
 class Interrupted(Exception):
     """Ctrl-C has ended the statement."""
+
+    def __init__(self, *, is_done: bool = False, is_running: bool = False) -> None:
+        super().__init__()
+        self.is_done = is_done
+        """Whether the work was complete before it could be cancelled."""
+        self.is_running = is_running
+        """Whether it goes on: it could not be cancelled in time."""
 
 
 def run_interruptibly(work: Callable[[], T], cancel: Callable[[], object]) -> T:
@@ -32,10 +39,10 @@ def run_interruptibly(work: Callable[[], T], cancel: Callable[[], object]) -> T:
     except KeyboardInterrupt:
         cancel()
         try:
-            future.exception(CANCEL_LIMIT_S)
+            is_done = future.exception(CANCEL_LIMIT_S) is None
         except TimeoutError:
-            pass  # the thread ends with its work, whose result nobody wants
-        raise Interrupted from None
+            raise Interrupted(is_running=True) from None  # the thread ends with its work
+        raise Interrupted(is_done=is_done) from None
 
 
 def in_job_group(spark: Any, group: str, work: Callable[[], T]) -> Callable[[], T]:
@@ -59,9 +66,9 @@ def _activate(spark: Any) -> None:
 
 
 def cancel_group(spark: Any, group: str) -> None:
-    """End the jobs of a group."""
+    """End the jobs of a group, and those that it has not started yet: a statement that is being planned has none."""
     context = getattr(spark, "_sc", None)
     if context is not None:
-        context.cancelJobGroup(group)
+        context._jsc.sc().cancelJobGroupAndFutureJobs(group)
     else:
         spark.interruptAll()

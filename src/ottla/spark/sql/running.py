@@ -175,7 +175,18 @@ class Runner:
 
         count = Observation()
         writer = rows.observe(count, F.count(F.lit(1)).alias("rows")).write.format("ottla")
-        self._run_job(writer.options(**self.settings.sink(target.topic)).mode("append").save)
+        try:
+            self._run_job(writer.options(**self.settings.sink(target.topic)).mode("append").save)
+        except Interrupted as interrupt:
+            if interrupt.is_running:
+                self._screen.warn(f"the INSERT could not be cancelled and may still write to the topic {target.topic}")
+            elif not interrupt.is_done:
+                self._screen.warn(
+                    f"the INSERT was cancelled: rows that it had written by then stay in the topic {target.topic}"
+                )
+            else:
+                self._screen.note(f"the INSERT was complete: {counted(count.get['rows'], 'row')} written to {target.topic}")
+            raise
         self._screen.note(f"{counted(count.get['rows'], 'row')} written to the topic {target.topic}")
 
     def _start_insert(self, rows: Any, target: Declaration, text: str) -> None:
