@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from pathlib import Path
 
@@ -28,6 +29,14 @@ def test_folder_becomes_an_archive_that_is_unpacked_under_its_name(parts: list[P
         assert sorted(file.namelist()) == ["__init__.py", "deep/tax.py"]
         assert file.read("deep/tax.py") == b"rules/deep/tax.py"
     assert made.files == (str(parts[1].path),)
+
+
+def test_files_of_1970_are_packed(parts: list[Part]) -> None:
+    """Nix and other installers set the times of all files to 1970, which made zipfile raise."""
+    os.utime(parts[0].path / "__init__.py", (0, 0))
+    (archive,) = pack(parts).archives
+    with zipfile.ZipFile(archive.partition("#")[0]) as file:
+        assert file.read("__init__.py") == b"rules/__init__.py"
 
 
 def test_settings_of_a_cluster_keep_what_the_user_ships() -> None:

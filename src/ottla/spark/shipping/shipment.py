@@ -75,7 +75,8 @@ def register_data_sources(spark: Any) -> None:
 
 def _write(archive: Path, folder: Path) -> None:
     # Fast rather than small: compiled modules are most of it, and it is sent once for each worker.
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+    # Archives have no times before 1980, and some installers set all files to 1970.
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1, strict_timestamps=False) as file:
         for path in sorted(folder.rglob("*")):
             if path.is_file() and _LEFT_OUT.isdisjoint(path.relative_to(folder).parts):
                 file.write(path, path.relative_to(folder))
