@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 from tests.spark.pipelines.folders import write_pipeline
 
-from ottla.spark.pipelines.errors import FlowFailed
+from ottla.spark.pipelines import storage
+from ottla.spark.pipelines.errors import FlowFailed, PipelineError
 from ottla.spark.pipelines.progress import FlowProgress
 from ottla.spark.pipelines.resolving import prepared
 from ottla.spark.pipelines.running import Run, Totals
@@ -132,3 +134,21 @@ def test_flow_settings_hold_while_it_starts_only(
     assert run(spec, spark).rows == {"copy": 1}
     assert spark.conf.get("spark.sql.shuffle.partitions") == before
     assert [each.value for each in shared_broker.records(f"{topic}-copies")] == [b"1"]
+
+
+def test_renamed_flow_into_a_table_with_rows_is_refused(
+    pipeline: Callable[[dict[str, str]], Spec], spark: Any, topic: str, shared_broker: Broker
+) -> None:
+    """Spark counts the new flow's batches from 0, and takes those that the table has for written: their rows were lost."""
+    table = "CREATE STREAMING TABLE kept;"
+    flow = "CREATE FLOW {} AS INSERT INTO kept BY NAME SELECT CAST(value AS STRING) AS v FROM STREAM orders;"
+    for number in range(2):
+        shared_broker.produce(topic, str(number))
+        run(pipeline({"count.sql": table + flow.format("fill")}), spark)
+    shared_broker.produce(topic, "2")
+    renamed = pipeline({"count.sql": table + flow.format("fill_again")})
+    with pytest.raises(PipelineError, match="the table kept has batches up to 1, and the flow fill_again none"):
+        run(renamed, spark)
+    shutil.rmtree(Path(storage.checkpoint(renamed, "fill")))  # as after a --reset that was interrupted
+    with pytest.raises(PipelineError, match="the table kept has batches up to 1, and the flow fill none"):
+        run(pipeline({"count.sql": table + flow.format("fill")}), spark)

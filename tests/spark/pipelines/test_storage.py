@@ -46,3 +46,31 @@ def test_storage_elsewhere_is_not_reset_by_us(tmp_path: Path) -> None:
     with storage.locked(spec):
         storage.make_folder(storage.table(spec, "t"))
     assert not (tmp_path / "s3a:").exists()
+
+
+@pytest.mark.parametrize(
+    ("written", "planned", "words"),
+    [
+        ((), (), None),
+        ((), ("0",), None),
+        (("0", "9.compact", ".9.compact.crc"), ("9", "10"), None),
+        (("9.compact", "10"), ("9",), "has batches up to 10, and the flow f up to 9"),
+        (("0",), (), "has batches up to 0, and the flow f none"),
+    ],
+)
+def test_table_with_more_batches_than_its_flow_is_refused(
+    tmp_path: Path, written: tuple[str, ...], planned: tuple[str, ...], words: str | None
+) -> None:
+    spec = write_pipeline(tmp_path, {"a.py": ""})
+    for folder, names in (
+        (f"{storage.table(spec, 't')}/_spark_metadata", written),
+        (f"{storage.checkpoint(spec, 'f')}/offsets", planned),
+    ):
+        storage.make_folder(folder)
+        for name in names:
+            (Path(folder) / name).touch()
+    if words is None:
+        storage.check_batches(spec, "f", "t")
+        return
+    with pytest.raises(PipelineError, match=words):
+        storage.check_batches(spec, "f", "t")

@@ -151,6 +151,7 @@ class Run:
         elif output.kind == graphs.SINK:
             writer = writer.format(output.format).options(**output.options)
         else:
+            storage.check_batches(self._resolved.spec, flow.name, output.name)
             writer = writer.format(output.format or "parquet").option("path", storage.table(self._resolved.spec, output.name))
             if output.partition_columns:
                 writer = writer.partitionBy(*output.partition_columns)

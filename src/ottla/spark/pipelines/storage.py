@@ -57,6 +57,31 @@ def reset(spec: Spec) -> bool:
     return found
 
 
+def check_batches(spec: Spec, flow: str, name: str) -> None:
+    """A `PipelineError` if a table of files has batches that its flow's checkpoint does not know.
+
+    The table lists the batches that it has by number, and Spark leaves out the rows of a batch whose number is there. So a flow
+    that starts to count from 0 again would lose rows without an error.
+    """
+    state = spec.local_state
+    if state is None:
+        return
+    written = _last_batch(state / "tables" / name / "_spark_metadata")
+    planned = _last_batch(state / "checkpoints" / flow / "offsets")
+    if written > planned:
+        has = "none" if planned < 0 else f"up to {planned}"
+        raise PipelineError(
+            f"the table {name} has batches up to {written}, and the flow {flow} {has}: Spark would take its next batches for "
+            "written and lose their rows. If the flow was renamed, give it its old name; else start over with --reset"
+        )
+
+
+def _last_batch(folder: Path) -> int:
+    """The last batch that Spark has a file for: `12`, or `9.compact`; -1 if there is none."""
+    numbers = [path.name.removesuffix(".compact") for path in folder.glob("*")]
+    return max((int(number) for number in numbers if number.isdecimal()), default=-1)
+
+
 def make_folder(path: str) -> None:
     """Make a folder of this machine; others are made by Spark when it first writes."""
     if path.startswith("/"):
