@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,17 @@ def test_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SqlError, match="name another file with --catalog"):
         Catalog(tmp_path / "file" / "c.json").add(ORDERS)
+
+
+def test_shells_that_declare_at_the_same_time_keep_all(tmp_path: Path) -> None:
+    """Each wrote what it had read, so one of two declarations was lost."""
+    path = tmp_path / "c.json"
+
+    def declare(shell: int) -> None:
+        catalog = Catalog(path)
+        for number in range(40):
+            catalog.add(Declaration(f"s{shell}_{number}", "stream", "t", "raw"))
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(declare, range(2)))
+    assert len(list(Catalog(path))) == 80

@@ -2,16 +2,19 @@
 
 Names are found in any case, as in Spark SQL, and kept as they were written. Every change is written at once, to a new file that
 replaces the old one: another shell that reads meanwhile sees one or the other. Changes of another shell are seen at the next
-change of the file's time.
+change of the file's time. A lock on its folder makes reading and writing one step: two shells that change it at the same time
+both keep their change.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,19 +53,22 @@ class Catalog:
 
     def add(self, declaration: Declaration, *, is_replacing: bool = False) -> None:
         """Remember a declaration."""
-        self._refresh()
-        before = self._found.get(declaration.name.lower())
-        if before is not None and not is_replacing:
-            raise SqlError(
-                f"the {before.kind} {before.name} is declared already: write CREATE OR REPLACE {declaration.kind.upper()}, or "
-                f"DROP {before.kind.upper()} {before.name} first"
-            )
-        self._found[declaration.name.lower()] = declaration
-        self._write()
+        with self._changing():
+            before = self._found.get(declaration.name.lower())
+            if before is not None and not is_replacing:
+                raise SqlError(
+                    f"the {before.kind} {before.name} is declared already: write CREATE OR REPLACE {declaration.kind.upper()}, "
+                    f"or DROP {before.kind.upper()} {before.name} first"
+                )
+            self._found[declaration.name.lower()] = declaration
+            self._write()
 
     def drop(self, kind: str, name: str, *, if_exists: bool = False) -> bool:
         """Forget a declaration; the topic stays. Returns whether there was one."""
-        self._refresh()
+        with self._changing():
+            return self._drop(kind, name, if_exists)
+
+    def _drop(self, kind: str, name: str, if_exists: bool) -> bool:
         found = self._found.get(name.lower())
         if found is None:
             if if_exists:
@@ -82,6 +88,24 @@ class Catalog:
         self._refresh()
         made._found = dict(self._found)
         return made
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Hold the lock, with what the file has now."""
+        if self.path is None:
+            yield
+            return
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            folder = os.open(self.path.parent, os.O_RDONLY)
+        except OSError as error:
+            raise SqlError(f"{self.path} cannot be written: {error.strerror}; name another file with --catalog") from None
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            self._refresh()
+            yield
+        finally:
+            os.close(folder)
 
     def _refresh(self) -> None:
         if self.path is None:
