@@ -170,14 +170,21 @@ def _go_back(
 ) -> Effects:
     """The last consumer-protocol member, a static one, has rejoined with the classic protocol: downgrade the group.
 
+    Without a rebalance only if every member holds its target. Classic members that keep their generation never ask for the rest
+    of it, and the rest may still be held by another member. Apache Kafka looks only at the target's epoch.
+
     A dynamic member that does so under its old id does not downgrade the group, as in Apache Kafka.
     """
-    after, is_stale = draft.group, draft.group.target_epoch < draft.group.epoch
-    if not is_stale:
+    after, reason = draft.group, None
+    if after.target_epoch < after.epoch:
+        reason = f"{member} came back with the classic protocol, and there is no target yet"
+    else:
         goal = goal_of(after, member, context.table.topics)
         member = reconcile(after, member, goal, _owned(context, subscription), False)
+        members = {**after.members, member.member_id: member}
+        if not all(each.is_reconciled_to(after.target_epoch) for each in members.values()):
+            reason = f"{member} came back with the classic protocol, and not all members have their partitions"
     draft.finish()
-    reason = f"{member} came back with the classic protocol, and there is no target yet" if is_stale else None
     effects = downgrade(context, group, after, list(after.members.values()), reason, now)
     effects.answers.append(Answer(reply, _joined(member)))
     return effects

@@ -164,6 +164,22 @@ def test_the_last_static_member_rejoining_as_classic_downgrades_the_group() -> N
     assert harness.reloaded().classic_group().generation == group.generation
 
 
+def test_a_downgrade_before_all_members_have_their_targets_rebalances() -> None:
+    """Without a rebalance the waiting member never asks again, and the one that came back gets what another still holds."""
+    harness = MixedHarness({"t": 4})
+    waiting, holder = harness.stable_classic([{}, {"t": [0, 1, 2, 3]}])
+    harness.join("new", instance_id="i")
+    generation = harness.classic_join(waiting).answer.generation_id
+    assert held_by(harness.classic_sync(waiting, generation).answer.assignment) == {}
+    back = harness.classic_join(instance_id="i").answer
+    assert (back.error_code, harness.classic_group().state) == (0, "PreparingRebalance")
+    synced = harness.classic_sync(back.member_id, back.generation_id, instance_id="i")
+    assert synced.code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert harness.classic_heartbeat(waiting, generation) == ErrorCode.REBALANCE_IN_PROGRESS
+    held = {member_id: held_by(member.assignment) for member_id, member in harness.classic_group().members.items()}
+    assert held == {waiting: {}, holder: {"t": [0, 1, 2, 3]}, back.member_id: {}}
+
+
 def test_a_dynamic_member_rejoining_as_classic_does_not_downgrade() -> None:
     harness = MixedHarness()
     harness.join("m1")
