@@ -176,10 +176,13 @@ class HostedShard(Generic[S]):
             elif effects.records:
                 self._write(effects.records, effects.producer, verified_by)
         except KafkaError as refused:
-            for reply, _ in effects.answers:  # parked replies are held only by the effects now
-                _deliver(reply, refused)
+            for reply, response in effects.answers:  # parked replies are held only by the effects now
+                # A parked member that has to join again has to do so in any case: `refused` might be fatal to it.
+                is_rejoin = isinstance(response, KafkaError) and response.code == ErrorCode.REBALANCE_IN_PROGRESS
+                _deliver(reply, response if is_rejoin else refused)
             if effects.is_bound:
                 self._take_back(refused)
+            self._set_alarm()
             raise
         if not effects.records and not effects.orders and self._is_all_committed:
             for reply, response in effects.answers:

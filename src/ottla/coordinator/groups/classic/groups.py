@@ -234,11 +234,16 @@ class ClassicGroups:
             self._rebalances.listen(group, member, now)
         return Effects() if rebalance_reason is None else self._rebalances.prepare(group, rebalance_reason, now)
 
-    def hand_over(self, group: ClassicGroup) -> Effects:
-        """The group is upgraded to a consumer group: parked members have to rejoin, and its timers are cancelled."""
+    def hand_over(self, group: ClassicGroup, now: Instant) -> Effects:
+        """The group is upgraded to a consumer group: parked members have to rejoin.
+
+        Its timers are cancelled when its tombstone is replayed. If the upgrade's records are too large, it stays a classic
+        group, and needs them.
+        """
         answered = []
         for member in group.members.values():
-            replies = (group.take_join(member), member.take_sync())
-            answered += [answers.rejoin(reply, group, member) for reply in replies if reply is not None]
-        self._rebalances.end(group)
+            for reply in (group.take_join(member), member.take_sync()):
+                if reply is not None:
+                    answered.append(answers.rejoin(reply, group, member))
+                    self._rebalances.listen(group, member, now)
         return Effects(answers=answered)

@@ -61,7 +61,7 @@ class ConsumerContext:
 
     def _taken(self, classic: ClassicGroup, draft: GroupDraft, now: Instant) -> None:
         """The classic group is replaced: answer its parked requests, and start sessions for its members."""
-        draft.answers += self.classic.hand_over(classic).answers
+        draft.answers += self.classic.hand_over(classic, now).answers
         for member_id in classic.members:
             if member_id in draft.group.members:
                 self.sessions.heard(classic.group_id, draft.group.members[member_id], now)

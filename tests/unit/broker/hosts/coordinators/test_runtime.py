@@ -271,7 +271,14 @@ def test_a_decision_too_large_for_a_batch_is_refused_whole() -> None:
     virtual(scenario())
 
 
-def test_refused_decision_fails_the_parked_requests_it_would_answer() -> None:
+@pytest.mark.parametrize(
+    ("response", "code"),
+    [
+        ("done", ErrorCode.MESSAGE_TOO_LARGE),
+        (KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "join again"), ErrorCode.REBALANCE_IN_PROGRESS),
+    ],
+)
+def test_refused_decision_fails_the_parked_requests_it_would_answer(response: object, code: int) -> None:
     async def scenario() -> None:
         _, runtime = await opened(**{"max.message.bytes": 1000})
         parked = asyncio.ensure_future(runtime.call("a", lambda shard, reply, now: shard.park(reply, now)))
@@ -279,14 +286,14 @@ def test_refused_decision_fails_the_parked_requests_it_would_answer() -> None:
 
         def answer_all(shard: TallyShard, reply: Reply, now: Instant) -> Effects:
             waiting, shard.parked = [*shard.parked, reply], []
-            return Effects([record_of("a", 1, "x" * 2000)], [Answer(each, "done") for each in waiting])
+            return Effects([record_of("a", 1, "x" * 2000)], [Answer(each, response) for each in waiting])
 
         with pytest.raises(KafkaError) as refused:
             runtime.ask("a", answer_all)
         assert refused.value.code == ErrorCode.MESSAGE_TOO_LARGE
         with pytest.raises(KafkaError) as told:
             await parked
-        assert told.value.code == ErrorCode.MESSAGE_TOO_LARGE
+        assert told.value.code == code
 
     virtual(scenario())
 

@@ -74,7 +74,9 @@ def test_an_upgraded_group_answers_its_parked_requests() -> None:
     harness = ClassicHarness(QUICK)
     leader, _ = harness.stable(2)
     parked = harness.join(leader)
-    harness.submit(harness.classic.hand_over(harness.group()))
+    effects = harness.classic.hand_over(harness.group(), harness.now)
+    effects.records += harness.group().tombstones()
+    harness.submit(effects)
     assert parked.code == ErrorCode.REBALANCE_IN_PROGRESS
     assert harness.timers == []
 

@@ -57,6 +57,23 @@ def test_parked_members_of_an_upgraded_group_have_to_rejoin() -> None:
     assert set(harness.group().members) == {"new"}, "its session is the one it asked for"
 
 
+def test_classic_group_goes_on_if_the_records_of_its_upgrade_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = MixedHarness({"t": 4})
+    first, _ = harness.stable_classic([{"t": [0, 1]}, {"t": [2, 3]}])
+    parked = harness.classic_join(first)
+    with monkeypatch.context() as patched:
+        patched.setattr(harness, "submit", harness.answer)  # nothing is written or replayed
+        harness.join("new")
+    assert parked.code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert harness.classic_group().state == "PreparingRebalance"
+    again = harness.classic_join(first)
+    harness.advance(10_000)
+    assert list(harness.classic_group().members) == [first], "the other one has not been heard of"
+    assert again.answer.generation_id == 2
+    harness.advance(10_000)
+    assert harness.classic_group().members == {}
+
+
 def test_a_second_upgrade_gives_no_partition_two_holders() -> None:
     harness = MixedHarness({"t": 4})
     first, second = harness.stable_classic([{"t": [0, 1]}, {"t": [2, 3]}])
