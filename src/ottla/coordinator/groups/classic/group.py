@@ -53,6 +53,7 @@ class ClassicGroup:
         "joined_count",
         "leader_id",
         "members",
+        "must_rebalance",
         "pending_joins",
         "pending_syncs",
         "protocol_name",
@@ -89,6 +90,8 @@ class ClassicGroup:
         """The current rebalance began with an empty group, and waits for more members to join."""
         self.has_grown = False
         """A member joined since the initial rebalance was last delayed."""
+        self.must_rebalance = False
+        """Loaded from the record of a downgrade: the rebalance that it began is in no record."""
         self.joined_count = 0
         """The number of members with a parked JoinGroup."""
         self._protocol_counts: dict[str, int] = {}

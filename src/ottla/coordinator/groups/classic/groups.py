@@ -212,6 +212,9 @@ class ClassicGroups:
         if len(group.members) > max_size:
             reason = f"it has {counted(len(group.members), 'member')}, and group.max.size is {max_size}"
             return self._rebalances.prepare(group, reason, now)
+        if group.must_rebalance:
+            reason = "it was a consumer group, and the rebalance that began when it became a classic one is not over"
+            return self._rebalances.prepare(group, reason, now)
         return Effects()
 
     def refuse_waiting(self, failure: KafkaError) -> Iterator[Answer]:
@@ -227,7 +230,8 @@ class ClassicGroups:
     def take_over(self, group: ClassicGroup, now: Instant, rebalance_reason: str | None = None) -> Effects:
         """A consumer group has been downgraded to `group`: put it in the table, start its members' sessions.
 
-        With a reason, its members have to rejoin. The caller writes the record: `record_of(group)`, taken before this call.
+        With a reason, its members have to rejoin. The caller writes the record, taken before this call: `record_of(group)`,
+        with a reason also `must_rebalance`.
         """
         self._table.by_id[group.group_id] = group
         for member in group.members.values():

@@ -4,7 +4,9 @@
     value  protocol type, generation, protocol, leader, since when, members (with subscription and assignment)
 
 Written in version 3, as Apache does; version 4 is only read. State between two records (members that are joining, parked
-requests) is not recorded: a loaded coordinator continues with the last complete generation.
+requests) is not recorded: a loaded coordinator continues with the last complete generation. A member that left since is still
+in it, and starts a rebalance when its session expires. The record of a downgrade lacks the member that left: with no leader in
+it, it tells the loaded coordinator to rebalance.
 """
 
 from __future__ import annotations
@@ -20,8 +22,13 @@ VALUE_VERSION = 3
 _NO_TIMEOUT = -1
 
 
-def record_of(group: ClassicGroup, assignments: Mapping[str, bytes] | None = None) -> CoordinatorRecord:
-    """The record of the group; with `assignments` by member id, or with the members' current ones."""
+def record_of(
+    group: ClassicGroup, assignments: Mapping[str, bytes] | None = None, *, must_rebalance: bool = False
+) -> CoordinatorRecord:
+    """The record of the group; with `assignments` by member id, or with the members' current ones.
+
+    With `must_rebalance`, a coordinator that loads it has the members rejoin.
+    """
     members = [
         MemberMetadata(
             member_id=member.member_id,
@@ -39,7 +46,7 @@ def record_of(group: ClassicGroup, assignments: Mapping[str, bytes] | None = Non
         protocol_type=group.protocol_type,
         generation=group.generation,
         protocol=group.protocol_name,
-        leader=group.leader_id,
+        leader=None if must_rebalance else group.leader_id,
         current_state_timestamp=group.state_since_ms,
         members=members,
     )
@@ -72,6 +79,7 @@ def take(group: ClassicGroup, value: GroupMetadataValue) -> None:
     group.protocol_name = value.protocol
     group.generation = value.generation
     group.leader_id = value.leader if value.leader in group.members else next(iter(group.members), None)
+    group.must_rebalance = value.leader is None and bool(group.members)
     group.state = STABLE if group.members else EMPTY
     group.state_since_ms = value.current_state_timestamp
     group.learn_subscriptions()

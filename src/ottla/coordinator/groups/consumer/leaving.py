@@ -90,7 +90,8 @@ def downgrade(
 ) -> Effects:
     """Replace the group by a classic one with the members `left`; `before` and `after` are the group around the decision."""
     classic = as_classic(after, left, before.epoch, rebalance_reason is not None, context.table.topics, now)
-    effects = Effects([*before.tombstones(), record_of(classic)], is_bound=True)
+    record = record_of(classic, must_rebalance=rebalance_reason is not None)
+    effects = Effects([*before.tombstones(), record], is_bound=True)
     context.watch.forget(before.group_id)
     for member_id in before.members:
         context.sessions.forget(before.group_id, member_id)

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.support.shards.consumer_harness import told_by_records
-from tests.support.shards.mixed_harness import MixedHarness, held_by, subscription
+from tests.support.shards.mixed_harness import MixedHarness, assignment, held_by, subscription
 from tests.support.shards.shard_harness import Asked
 
 from ottla.coordinator.contract import Caller
@@ -130,7 +130,7 @@ def test_a_group_with_only_classic_members_left_is_downgraded(how: str) -> None:
     assert group.generation == 3
     assert list(group.members) == [classic]
     again = harness.reloaded()
-    assert again.shard.table.by_id["g"].state == "Stable", "a rebalance in progress is not recorded"
+    assert again.shard.table.by_id["g"].state == "PreparingRebalance", "the record asks for a rebalance"
     assert harness.classic_heartbeat(classic, 3) == ErrorCode.REBALANCE_IN_PROGRESS
     answer = harness.classic_join(classic, owned={"t": [1]}).answer
     assert answer.generation_id == 4
@@ -162,6 +162,23 @@ def test_the_last_static_member_rejoining_as_classic_downgrades_the_group() -> N
     synced = harness.classic_sync(answer.member_id, answer.generation_id, instance_id="i")
     assert held_by(synced.answer.assignment) == {"t": [0, 1]}
     assert harness.reloaded().classic_group().generation == group.generation
+
+
+def test_rebalance_of_a_downgraded_group_goes_on_after_a_failover() -> None:
+    """The record does not have the member that left: no session expires, and its partitions would be read by no one."""
+    harness = MixedHarness({"t": 2})
+    harness.join("new")
+    classic = harness.new_id()
+    generation = harness.classic_join(classic).answer.generation_id
+    harness.heartbeat("new", -1)
+    loaded = MixedHarness(harness.topics, harness.settings, harness.log)
+    assert (loaded.classic_group().state, loaded.classic_group().generation) == ("PreparingRebalance", generation)
+    assert loaded.classic_heartbeat(classic, generation) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert loaded.classic_join(classic).answer.generation_id == generation + 1
+    loaded.classic_sync(classic, generation + 1, {classic: assignment({"t": [0, 1]})})
+    again = MixedHarness(loaded.topics, loaded.settings, loaded.log)
+    assert again.classic_group().state == "Stable"
+    assert again.classic_heartbeat(classic, generation + 1) == 0
 
 
 def test_a_downgrade_before_all_members_have_their_targets_rebalances() -> None:
