@@ -82,15 +82,16 @@ class ClassicGroups:
     def _assign(
         self, group: ClassicGroup, assignments: dict[str, bytes], leader: ClassicMember, reply: Reply, now: Instant
     ) -> Effects:
-        """The leader has sent the assignment. Replaying the record makes the group stable and clears the parked requests.
+        """The leader has sent the assignment. Replaying the record makes the group stable.
 
-        If the record is refused because it is too large, the group still waits for the leader: until the timeout or a rejoin.
+        If the record is refused because it is too large, the parked requests fail, and the group still waits for the leader:
+        until the timeout or a rejoin. Their members' sessions expire as usual meanwhile.
         """
         before_bytes = size_of(*(member.assignment for member in group.members.values()))
         self._table.memory.take(size_of(*assignments.values()) - before_bytes, group.group_id, now)
         answered = []
         for member in group.members.values():
-            waiting = reply if member is leader else member.sync_reply
+            waiting = reply if member is leader else member.take_sync()
             if waiting is None:
                 continue
             answered.append(Answer(waiting, answers.synced(group, assignments.get(member.member_id, b""))))

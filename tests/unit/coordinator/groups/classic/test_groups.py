@@ -1,5 +1,6 @@
 """ClassicGroups: descriptions, loading, dropping a shard, upgrades and downgrades."""
 
+import pytest
 from tests.support.shards.classic_harness import ClassicHarness
 
 from ottla.coordinator.contract import Effects
@@ -68,6 +69,24 @@ def test_refuse_waiting_lists_all_parked_requests() -> None:
     assert harness.waiting() == syncs
     harness.sync(leader, 2)
     assert harness.waiting() == []
+
+
+def test_session_expires_after_a_sync_with_a_too_large_assignment(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = ClassicHarness(QUICK)
+    leader, follower = harness.stable(2, session_ms=10_000)
+    harness.join(leader)
+    harness.join(follower)
+    parked = harness.sync(follower, 2)
+    with monkeypatch.context() as patched:
+        patched.setattr(harness, "submit", harness.answer)  # nothing is written or replayed
+        harness.sync(leader, 2)
+    assert parked.is_answered
+    assert harness.waiting() == []
+    harness.advance(6_000)
+    assert harness.heartbeat(leader, 2) == ErrorCode.NONE
+    harness.advance(4_000)
+    assert list(harness.group().members) == [leader]
+    assert harness.group().state == "PreparingRebalance"
 
 
 def test_an_upgraded_group_answers_its_parked_requests() -> None:
