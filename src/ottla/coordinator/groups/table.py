@@ -16,13 +16,15 @@ from ottla.ids import Uuid
 class GroupTable:
     """One shard's groups by id, with its timers. The host replaces `settings` and `topics` when they change."""
 
-    __slots__ = ("by_id", "limit", "memory", "new_uuid", "settings", "timers", "topics")
+    __slots__ = ("by_id", "emptied_ms", "limit", "memory", "new_uuid", "settings", "timers", "topics")
 
     def __init__(self, settings: GroupSettings, topics: Topics, new_uuid: Callable[[], Uuid]) -> None:
         self.settings = settings
         self.topics = topics
         self.new_uuid = new_uuid
         self.by_id: dict[str, Group] = {}
+        self.emptied_ms: dict[str, int] = {}
+        """Consumer group → the wall time at which its last member left. No record has it: it is unknown after a load."""
         self.limit = IdLimit()
         self.memory = MemberMemory()
         """The host sets a limit and a memory for all its shards; without a host there is no limit."""

@@ -103,6 +103,7 @@ class ConsumerGroups:
             group = self._table.by_id[group_id] = ConsumerGroup(group_id)
         if not apply(group, record):
             del self._table.by_id[group_id]
+            self._table.emptied_ms.pop(group_id, None)
             self._context.watch.forget(group_id)
 
     def loaded(self, now: Instant) -> Effects:

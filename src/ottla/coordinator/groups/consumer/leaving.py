@@ -77,6 +77,8 @@ def remove(context: ConsumerContext, group: ConsumerGroup, members: Sequence[Con
     draft.write([epoch_record(group_id, draft.group.epoch + 1, context.watch.hash_of(draft.group))])
     for member in members:
         context.sessions.forget(group_id, member.member_id)
+    if not draft.group.members:
+        context.table.emptied_ms[group_id] = now.wall_ms
     return draft.finish()
 
 

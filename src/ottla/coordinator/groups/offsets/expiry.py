@@ -89,4 +89,7 @@ class Expiry:
             return False
         if committed.expire_ms != NO_EXPIRY_MS:
             return now.wall_ms >= committed.expire_ms
+        if group.state == EMPTY:
+            # A consumer group's records do not say when its last member left: after a load the commit counts, as in Apache.
+            from_ms = max(from_ms, self._table.emptied_ms.get(group.group_id, from_ms))
         return now.wall_ms - from_ms >= self._table.settings.offsets_retention_ms

@@ -3,12 +3,14 @@
 import logging
 
 import pytest
+from tests.support.shards.consumer_harness import ConsumerHarness
 from tests.support.shards.offsets_harness import WALL_AHEAD_MS, OffsetsHarness
 
-from ottla.coordinator.contract import Instant, Producer
+from ottla.coordinator.contract import Caller, Instant, Producer
 from ottla.coordinator.groups.classic.group import STABLE, ClassicGroup
 from ottla.coordinator.groups.offsets import expiry
 from ottla.coordinator.groups.settings import GroupSettings
+from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 
 HOUR_MS = 3_600_000
 SETTINGS = GroupSettings(offsets_retention_ms=10 * HOUR_MS, offsets_retention_check_interval_ms=HOUR_MS)
@@ -33,6 +35,25 @@ def test_offsets_expire_and_their_group_is_removed(caplog: pytest.LogCaptureFixt
     written = len(harness.log)
     harness.advance(100 * HOUR_MS)
     assert len(harness.log) == written
+
+
+def test_offsets_of_a_consumer_group_expire_after_its_last_member_left() -> None:
+    settings = SETTINGS._replace(group_consumer_session_timeout_ms=100 * HOUR_MS)
+    harness = ConsumerHarness({"t": 1}, settings)
+    epoch = harness.join("m").member_epoch
+    partitions = [OffsetCommitRequestPartition(partition_index=0, committed_offset=7)]
+    topics = [OffsetCommitRequestTopic(name="t", partitions=partitions)]
+    request = OffsetCommitRequest(group_id="g", member_id="m", generation_id_or_member_epoch=epoch, topics=topics)
+    caller = Caller("c", "/", 9)
+    harness.ask("commit", lambda reply: harness.shard.offsets.commit(request, caller, reply, harness.now))
+    offsets = harness.shard.offsets.committed
+    harness.advance(20 * HOUR_MS)
+    harness.heartbeat("m", -1)
+    harness.advance(9 * HOUR_MS)
+    assert offsets.get(("g", "t", 0)) is not None
+    harness.advance(HOUR_MS)
+    assert offsets.get(("g", "t", 0)) is None
+    assert harness.shard.table.by_id == harness.shard.table.emptied_ms == {}
 
 
 def test_a_client_may_set_the_expiry() -> None:
