@@ -32,7 +32,7 @@ def node() -> Iterator[HostileNode]:
         yield running
 
 
-@pytest.mark.parametrize("connections", CONNECTIONS)
+@pytest.mark.parametrize("connections", [1, pytest.param(20, marks=slow)])  # after 20 the node compresses for minutes
 @pytest.mark.parametrize(
     ("codec", "level"), [("gzip", 9), pytest.param("lz4", 17, marks=slow), pytest.param("zstd", 22, marks=slow)]
 )
@@ -51,9 +51,10 @@ def test_recompression(node: HostileNode, codec: str, level: int, connections: i
 def test_lookup_by_time_in_batches_whose_headers_lie(node: HostileNode, connections: int) -> None:
     topic = f"lying-{connections}"
     make_topic(node.bootstrap, topic)
+    bomb = attacks.produce(topic, attacks.lying_bomb())
     with node.connect() as client:
-        for _ in range(10):
-            client.send_bytes(attacks.produce(topic, attacks.lying_bomb()))
+        for _ in range(4):
+            client.send_bytes(bomb)
             client.receive(0, 9)
     attack(node, [attacks.offsets_by_time(topic, T0 + 500_000)], connections)
 

@@ -21,7 +21,6 @@ pytestmark = linux_only
 
 QUICK = {
     ("AddPartitionsToTxn", "wide", 20),
-    ("DeleteTopics", "wide", 20),
     ("Metadata", "wide", 20),
     ("Produce", "wide", 20),
 }

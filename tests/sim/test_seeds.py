@@ -11,7 +11,7 @@ import pytest
 from ottla.sim.plan import SCENES, scene_of
 from ottla.sim.run import run_seed
 
-SEEDS = 81
+SEEDS = 60
 LONG_SEEDS = 2_000
 SEEDS_PER_TEST = 20
 LEAST = {
