@@ -107,7 +107,6 @@ async def _restart_at(log: "PartitionLog", offset: int, log_start_offset: int) -
         log.log_start_offset = log_start_offset
         log.high_watermark = offset
         log.epochs.clear()
-        await log.snapshots.remove(log.snapshots.offsets)  # first: one at `offset` has producers of the dropped records
         await retire(log, reversed(dropped))
         await _rebuild_producers(log)
         await log.epochs.flush()
@@ -123,6 +122,9 @@ async def _rebuild_producers(log: "PartitionLog") -> None:
         log.segments,
         log.snapshots,
         partition=str(log.partition),
+        # Not from the log start offset, as Apache does: its checkpoint may be older, and a crash then makes records before it
+        # visible again. An abort that does not cover them would show them to readers of committed records.
+        log_start_offset=log.segments.first.base_offset,
         end_offset=log.log_end_offset,
         now_ms=log.clock.now_ms(),
         expiration_ms=log.options.producer_expiration_ms,

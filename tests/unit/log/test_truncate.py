@@ -272,15 +272,3 @@ def turns_of_truncation(batches: int) -> int:
 def test_other_tasks_run_while_producers_are_rebuilt_from_a_large_segment() -> None:
     """A follower that cuts off one record replays its active segment: heartbeats must not wait for that."""
     assert turns_of_truncation(2000) >= turns_of_truncation(2) + 3
-
-
-def test_log_that_starts_again_knows_no_producer_of_before() -> None:
-    """Also if it starts where a snapshot is: its records may be another leader's."""
-    env = LogOnDisk()
-    env.append(b"p", producer=(9, 0, 0))
-    env.log.roll()
-    env.fill(1)
-    run(env.log.truncate_fully_and_start_at(1))
-    assert not env.log.producers.producers
-    env.crash()
-    assert not env.log.producers.producers

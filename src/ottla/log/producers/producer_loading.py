@@ -37,19 +37,17 @@ async def rebuild_producers(
     snapshots: ProducerSnapshots,
     *,
     partition: str,
+    log_start_offset: int,
     end_offset: int,
     now_ms: int,
     expiration_ms: int,
 ) -> ProducerState:
     """The producer state at `end_offset`, from the newest good snapshot at or before it and the records after that.
 
-    Records before the log start offset count as well. A retry must be recognised although the first batch was deleted; and the
-    checkpoint of the log start may be older, so that a crash makes them visible again: an abort has to cover them.
     Writes a snapshot at `end_offset`, so that the next start has less to read, and removes snapshots past it.
     """
-    first_offset = segments.first.base_offset
-    state = ProducerState(partition, first_offset)
-    for damage in await snapshots.load(state, first_offset, end_offset, now_ms, expiration_ms):
+    state = ProducerState(partition, log_start_offset)
+    for damage in await snapshots.load(state, log_start_offset, end_offset, now_ms, expiration_ms):
         logger.warning("%s", damage)
     snapshot_offset = state.map_end_offset
     recall_batches(state, batches_backwards(segments, snapshot_offset))

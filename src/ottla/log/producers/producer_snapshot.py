@@ -153,17 +153,14 @@ class ProducerSnapshots:
         return decode_snapshot(path, self._disk.read_file(path))
 
     async def load(
-        self, state: ProducerState, first_offset: int, log_end_offset: int, now_ms: int, expiration_ms: int
+        self, state: ProducerState, log_start_offset: int, log_end_offset: int, now_ms: int, expiration_ms: int
     ) -> list[CorruptFile]:
-        """Set `state` to the newest good snapshot from `first_offset` up to the log's end; empty it if there is none.
-
-        `first_offset` is the base offset of the first segment: the snapshot there has the producers whose records are deleted.
-        Apache Kafka takes only snapshots above the log start offset, and forgets these producers.
+        """Set `state` to the newest good snapshot above the log start and not past its end; empty it if there is none.
 
         The caller then replays the log from `state.map_end_offset` on. Snapshots outside that range and damaged ones are
         removed. Returns the damage found, for the caller to report.
         """
-        await self.remove([o for o in self._offsets if not first_offset <= o <= log_end_offset])
+        await self.remove([o for o in self._offsets if not log_start_offset < o <= log_end_offset])
         damage = []
         while self._offsets:
             offset = self._offsets[-1]
@@ -176,8 +173,8 @@ class ProducerSnapshots:
             state.load(entries, offset, now_ms, expiration_ms)
             self._offset_taken = offset
             return damage
-        state.reset(first_offset)
-        self._offset_taken = first_offset
+        state.reset(log_start_offset)
+        self._offset_taken = log_start_offset
         return damage
 
     async def remove(self, offsets: Iterable[int]) -> None:

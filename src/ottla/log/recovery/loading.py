@@ -291,6 +291,8 @@ class _Loader:
             self.segments,
             ProducerSnapshots(self.disk, self.folder),
             partition=str(self.partition),
+            # -1: a snapshot at the first segment's base offset is complete; an older one misses the deleted records after it.
+            log_start_offset=max(self.log_start_offset, self.segments.first.base_offset - 1),
             end_offset=offset,
             now_ms=self.clock.now_ms(),
             expiration_ms=self.options.producer_expiration_ms,
@@ -410,6 +412,7 @@ class _Loader:
             self.segments,
             self.snapshots,
             partition=str(self.partition),
+            log_start_offset=self.log_start_offset,
             end_offset=end_offset,
             now_ms=self.clock.now_ms(),
             expiration_ms=self.options.producer_expiration_ms,

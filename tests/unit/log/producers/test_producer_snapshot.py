@@ -108,7 +108,7 @@ def test_synced_snapshot_survives_a_power_loss() -> None:
 def test_load_takes_the_newest_within_the_log() -> None:
     disk, snapshots = folder()
     take(snapshots, 3, 10, 20, 30)
-    state, damage = load(snapshots, start=10, end=25)
+    state, damage = load(snapshots, start=3, end=25)
     assert (state.map_end_offset, list(state.producers), damage) == (20, [20], [])
     assert snapshots.offsets == [10, 20]
     assert len(disk.list_directory("/t-0")) == 2

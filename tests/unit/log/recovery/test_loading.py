@@ -223,29 +223,6 @@ def test_leftovers_are_cleared_away() -> None:
     check_whole(env)
 
 
-@pytest.mark.parametrize("deleted", ["records", "segments"])
-@pytest.mark.parametrize("restart", ["clean", "kill", "truncation"])
-def test_retry_is_recognised_after_its_first_batch_was_deleted(deleted: str, restart: str) -> None:
-    """Kafka Streams deletes what it has read at once; a retry may still be on its way."""
-    env = LogOnDisk()
-    for number in range(2):
-        env.append(b"p", producer=(9, 0, number))
-    env.fill(30 if deleted == "segments" else 1)
-    env.log.update_high_watermark(env.log.log_end_offset)
-    if deleted == "segments":
-        run(env.log.delete_segments(list(env.log.segments)[:-1]))
-    else:
-        env.log.delete_records(env.log.log_end_offset)
-    env.checkpoint()
-    if restart == "clean":
-        env.reopen()
-    elif restart == "kill":
-        env.crash()
-    else:
-        run(env.log.truncate_to(env.log.log_end_offset - 2))
-    assert env.log.append_as_leader(make_batch(b"p", producer=(9, 0, 1)), 0).is_duplicate
-
-
 def test_epochs_before_a_log_start_that_a_kill_undid_are_read_again() -> None:
     """Else the leader would say that epoch 2 ends at 65, and a replica would keep other records from 40 on."""
     env = LogOnDisk()
