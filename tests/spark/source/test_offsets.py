@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ottla import TopicPartition
-from ottla.ids import METADATA_TOPIC_ID, ZERO_UUID
+from ottla.ids import METADATA_TOPIC_ID, ZERO_UUID, Uuid
 from ottla.spark.errors import SparkOptionError
 from ottla.spark.source.offsets import from_json, ids_from_json, is_replaced, parse_numbers, to_json
 
@@ -30,7 +30,7 @@ def test_ids_of_topics_are_topics_without_partitions() -> None:
 
 
 def test_an_id_that_is_not_known_replaces_nothing() -> None:
-    assert is_replaced("a", {"a": METADATA_TOPIC_ID}, {"a": b"other"})  # type: ignore[dict-item]
+    assert is_replaced("a", {"a": METADATA_TOPIC_ID}, {"a": Uuid(b"other")})
     for now in ({}, {"a": ZERO_UUID}, {"a": METADATA_TOPIC_ID}):
         assert not is_replaced("a", {"a": METADATA_TOPIC_ID}, now)
         assert not is_replaced("a", now, {"a": METADATA_TOPIC_ID})

@@ -191,7 +191,7 @@ class Driver:
         fence.write(decision)
         self._sweep(query, orphans)
         if self.is_once:
-            time.sleep(KILL_S)
+            time.sleep(KILL_S)  # Spark does not say when a killed task has ended
             self._sweep_late(query)
             fence.forget()
         return True

@@ -1,7 +1,6 @@
 """What only the synchronous face has: a thread of its own, shared by callers in several threads."""
 
 import threading
-import time
 
 import pytest
 from tests.support.servers.kafka_server import KafkaServer
@@ -44,11 +43,11 @@ def test_close_ends_calls_of_other_threads() -> None:
             except BaseException as error:
                 raised.append(error)
 
-        with broker.faults.hang("Metadata"):
+        with broker.faults.hang("Metadata") as hung:
             threads = [threading.Thread(target=wait), threading.Thread(target=wait)]
             for each in threads:
                 each.start()
-            time.sleep(0.2)
+            hung.await_hits()
             closers = [threading.Thread(target=admin.close), threading.Thread(target=admin.close)]
             for each in closers:
                 each.start()

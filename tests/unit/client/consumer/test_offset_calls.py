@@ -120,7 +120,7 @@ def test_close_makes_an_automatic_commit_that_failed_again(face: Any, broker: Br
     with face(broker.bootstrap_servers, **given) as consumer:
         consumer.assign((topic, 0))
         read(consumer, 10)
-        time.sleep(0.1)
+        time.sleep(0.1)  # auto.commit.interval.ms: the next poll commits
         broker.faults.fail("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", times=1)
         consumer.poll(0)
     broker.faults.clear()

@@ -53,10 +53,10 @@ def test_close_ends_calls_of_other_threads(broker: Broker, call: str) -> None:
         except BaseException as error:
             raised.append(error)
 
-    with broker.faults.hang("Metadata"):
+    with broker.faults.hang("Metadata") as hung:
         thread = threading.Thread(target=wait)
         thread.start()
-        time.sleep(0.2)
+        hung.await_hits()
         producer.close(0.2)
         thread.join(HANG_S)
     (error,) = raised

@@ -72,7 +72,7 @@ def test_a_disk_that_fails_amid_a_request(version: int) -> None:
             data = [PartitionProduceData(index=index, records=bytes(make_batch(b"value"))) for index in range(PARTITIONS)]
             topic = TopicProduceData(name="one", topic_id=story.ids["one"] if version >= 13 else bytes(16), partition_data=data)
             request = ProduceRequest(acks=-1, topic_data=[topic])
-            story.send(bytearray(b"".join(encode_request(request, version, number, None)))[4:])  # type: ignore[arg-type]
+            story.send(bytearray(b"".join(encode_request(request, version, number, None)))[4:])  # type: ignore[arg-type]  # buffers
         assert story.fast == (3 if is_fast else 0)
         return story.replies
 
@@ -101,7 +101,7 @@ def test_no_request_is_handled_amid_another_that_finds_its_disk_failed() -> None
             request = ProduceRequest(
                 transactional_id=None, acks=-1, topic_data=[TopicProduceData(name="t", partition_data=data)]
             )
-            answers.answer(bytearray(b"".join(encode_request(request, 9, 1, None)))[4:])  # type: ignore[arg-type]
+            answers.answer(bytearray(b"".join(encode_request(request, 9, 1, None)))[4:])  # type: ignore[arg-type]  # buffers
 
         class Repeating:
             """A parked request. When it is answered, its connection handles the next one: a repeat of the producer's batch."""
