@@ -40,6 +40,22 @@ def test_a_batch_is_visible_after_its_commit_and_not_before(
     assert open_ids(admin, query) == []
 
 
+def test_commits_that_move_between_processes_go_by_the_log(
+    shared_broker: Broker, options: SinkOptions, out: str, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With two sinks in a session Spark commits a query's batches in several Python processes in turn, each with its memory."""
+    memories: list[dict[Any, Any]] = [{}, {}]
+    turns = (0, 0, 1, 0, 1, 1, 0)
+    for batch, process in enumerate(turns):
+        monkeypatch.setattr(committing, "_fences", memories[process])
+        run_batch(options, query, "run1", batch)
+    assert sorted(committed(shared_broker.bootstrap_servers, out)) == all_rows(*range(len(turns)))
+    for fence in [*memories[0].values(), *memories[1].values()]:
+        fence.close()
+    memories[0].clear()
+    memories[1].clear()
+
+
 def test_ids_are_used_again_by_the_next_batch(options: SinkOptions, query: str) -> None:
     first, second = (
         [each.transaction.transactional_id for each in run_batch(options, query, "run1", batch) if each.transaction]

@@ -1,7 +1,9 @@
 """The driver's side of exactly once: decides about a batch, ends its transactions, aborts what is left over.
 
-Spark runs `commit` in a Python process of the driver that it keeps for the next batch, so the fence stays open between batches:
-while its writes succeed, no other driver has written for the query, and nothing needs to be read again.
+Spark runs `commit` in a Python process of the driver that it keeps for the next batch, so the fence stays open between batches.
+With several sinks in a session Spark moves a query's commits between such processes, so a fence that was kept is a hint: it is
+used only if the record that it wrote last is the one that the batch's tasks read from the log. Otherwise a new one is opened,
+and the log says what the last record is.
 
 A batch write has no next run that could finish it or abort what is left over. So its driver does that itself: it looks for
 transactions that were left open once more at the end, and finishes a decided write also if Spark calls `abort`.
@@ -66,6 +68,9 @@ class Driver:
         query, run = results[0].query, results[0].run
         key = query, run
         fence = _fences.pop(key, None)
+        if fence is not None and not protocol.is_last_for(fence.found, results):
+            fence.close()
+            fence = None
         if fence is None:
             fence = Fence(ledger_of(self._options), query)
         try:

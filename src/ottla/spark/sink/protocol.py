@@ -106,12 +106,17 @@ def plan_commit(found: Found | None, results: Sequence[TaskResult], batch: int, 
             f"tasks of batch {batch} of query {query} found it decided, but its decision is gone from the decisions topic: "
             "records of that topic were deleted. Start the query with a new checkpoint"
         )
-    if any(each.seen != (NO_RECORD if found is None else found.offset) for each in results):
+    if not is_last_for(found, results):
         return Refuse(
             f"another run of query {query} has taken over since batch {batch} began: nothing of this run was committed. "
             "Stop one of the two; a restart repeats the batch"
         )
     return Decide(Decision(query, batch, run, State.DECIDED, held, now_ms))
+
+
+def is_last_for(found: Found | None, results: Sequence[TaskResult]) -> bool:
+    """Whether this record is the one that every task saw before it wrote."""
+    return all(each.seen == (NO_RECORD if found is None else found.offset) for each in results)
 
 
 def may_give_up(last: Decision, batch: int) -> bool:
