@@ -33,7 +33,7 @@ from ottla.client.type_parameters import K, V
 from ottla.client.world import ClientWorld
 from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp
 from ottla.client_core.consumer.reset import EARLIEST, LATEST, Reset
-from ottla.client_core.group.membership import Event, Left, Revoke
+from ottla.client_core.group.membership import Event, Left
 from ottla.client_core.metadata import PartitionInfo
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from ottla.env.threads import Lineage
@@ -74,8 +74,6 @@ class Consumer(MeasuredFace, Generic[K, V]):
         self._is_closed = False
         self._listener = RebalanceListener()
         self._is_in_listener = False
-        self._auto_commit_s = self._options.auto_commit_s
-        self._next_commit_s = 0.0
         self._refills = 0
 
     @property
@@ -90,7 +88,6 @@ class Consumer(MeasuredFace, Generic[K, V]):
                     "an asyncio consumer needs a running event loop, and there is none: use it in a coroutine, or use "
                     "ottla.Consumer, which needs none"
                 ) from None
-            self._next_commit_s = self._world.clock.monotonic_s() + self._auto_commit_s
             lineage = self._world.threads.lineage()
             self._loop = loop = asyncio.get_running_loop()
             self._finalizer = weakref.finalize(self, _abandoned, self._made, loop, lineage, lineage.generation)
@@ -272,8 +269,7 @@ class Consumer(MeasuredFace, Generic[K, V]):
         core.reader.begin_step()
         if core.needs_attention:
             await self._attend()
-        if self._auto_commit_s > 0 and now_s >= self._next_commit_s:
-            self._next_commit_s = now_s + self._auto_commit_s
+        if core.take_commit_due(now_s):
             core.offsets.commit_automatically(core.reader.offsets())
 
     async def _attend(self) -> None:
@@ -292,8 +288,7 @@ class Consumer(MeasuredFace, Generic[K, V]):
         event = core.next_event()
         if event is None:
             return None
-        offsets = core.reader.offsets() if self._auto_commit_s > 0 and isinstance(event, Revoke) else None
-        await core.begin_event(event, offsets)
+        await core.begin_event(event)
         self._is_in_listener = True
         try:
             found = tell(self._listener, event)
@@ -440,10 +435,8 @@ class Consumer(MeasuredFace, Generic[K, V]):
     async def _finish(self, core: ConsumerCore, timeout: float, leave: bool | None, is_step_done: bool) -> None:
         clock = self._world.clock
         deadline_s = clock.monotonic_s() + timeout
-        offsets = core.offsets.at_close(is_step_done) if self._auto_commit_s > 0 else None
-        self._auto_commit_s = 0  # a revocation must not commit again, nor a step that failed
         try:
-            if await core.start_close(offsets, timeout, arguments.leave_option(leave)):
+            if await core.start_close(timeout, arguments.leave_option(leave), is_step_done=is_step_done):
                 raised = await self._await_left(max(LEAVE_S_MIN, deadline_s - clock.monotonic_s()))
                 if raised is not None:
                     raise raised

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from builtins import TimeoutError as TimeIsUp
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from ottla.client.consumer.group import GroupSide
-from ottla.client.consumer.offset_calls import OffsetCalls, Offsets
+from ottla.client.consumer.offset_calls import OffsetCalls
 from ottla.client.consumer.parts import Parts
 from ottla.client.consumer.reader import Reader
 from ottla.client.consumer.waiting import Waiting
@@ -61,7 +62,7 @@ class ConsumerCore:
         self.parts = parts = Parts(world, settings, self._after_round, self._broken)
         self.subscription = parts.subscription
         self.reader = Reader(parts.subscription, parts.fetcher, wake or parts.runner.wake, *deserializers, self.now_ms)
-        self.waiting = Waiting(parts.runner.wake, settings.default_api_timeout_ms / 1000, world.clock)
+        self.waiting = Waiting(parts.runner.wake, settings.default_api_timeout_ms / 1000, world.clock, self._hold)
         self._patience = Patience(world.clock)
         """Of the polls: short ones in a row are one wait."""
         self._clock = world.clock
@@ -69,6 +70,10 @@ class ConsumerCore:
         self.group: GroupSide | None = None
         if settings.group_id is not None:
             self.group = GroupSide(settings, parts, world.randomness.below)
+        is_auto = settings.enable_auto_commit and self.group is not None
+        self._auto_commit_s = max(0.001, settings.auto_commit_interval_ms / 1000) if is_auto else 0.0
+        """Seconds between automatic commits; 0: there are none."""
+        self._next_commit_s = world.clock.monotonic_s() + self._auto_commit_s
         self._warned: set[str] = set()
         self._listener_began_ms = 0
 
@@ -99,6 +104,40 @@ class ConsumerCore:
         self.parts.measured.poll_began(now_ms)
         if self.group is not None:
             self.group.polled(now_ms)
+
+    def take_commit_due(self, now_s: float) -> bool:
+        """Whether it is time for an automatic commit. The next one is due an interval later. As `polled`, from any thread."""
+        if not self._auto_commit_s or now_s < self._next_commit_s:
+            return False
+        self._next_commit_s = now_s + self._auto_commit_s
+        return True
+
+    def _hold(self, *, is_poll: bool = False) -> AbstractContextManager[None]:
+        """A call waits: max.poll.interval.ms does not count that time, and starts again after a poll."""
+        return nullcontext() if self.group is None else self.group.waiting(is_poll=is_poll)
+
+    @contextmanager
+    def _committing(self) -> Iterator[None]:
+        """A poll waits: what earlier ones have handed out is committed on time."""
+        loop, timer = asyncio.get_running_loop(), None
+
+        def look() -> None:
+            nonlocal timer
+            now_s, timer = self._clock.monotonic_s(), None
+            if self.take_commit_due(now_s):
+                offsets = self.reader.offsets()
+                self.offsets.commit_automatically(offsets)
+                if not self.offsets.changed(offsets):
+                    return  # and nothing is handed out while the poll waits
+            timer = loop.call_later(max(0.001, self._next_commit_s - now_s), look)
+
+        if self._auto_commit_s:
+            look()
+        try:
+            yield
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     @property
     def _has_news(self) -> bool:
@@ -152,7 +191,7 @@ class ConsumerCore:
     async def wait_for_records(self, timeout_s: float | None, is_over: Callable[[], bool] = lambda: False) -> None:
         """Wait until there is something to read, to call or to raise, or until `is_over`."""
         self._check()
-        with self._patience.waiting(self._why_nothing_is_read):
+        with self._hold(is_poll=True), self._committing(), self._patience.waiting(self._why_nothing_is_read):
             found = await self.waiting.until(lambda: self._has_news or is_over(), timeout_s)
         if found:
             self._patience.ended()
@@ -251,17 +290,19 @@ class ConsumerCore:
         """The oldest event that was not handled. It stays until it is: Ctrl-C or a cancelled poll must not lose it."""
         return self.group.events[0] if self.group is not None and self.group.events else None
 
-    async def begin_event(self, event: Event, offsets: Offsets | None) -> None:
-        """Before the listener; `offsets` are what automatic commits are to commit before partitions are revoked."""
+    async def begin_event(self, event: Event) -> None:
+        """Before the listener. Automatic commits commit what was handed out of partitions that are given up."""
         assert self.group is not None
         if isinstance(event, Lost):
             self.reader.drop_pending(set(event.partitions))
         if isinstance(event, Failed):
             self.group.handled(event)  # it is raised once
         self.group.begin(event)
-        if isinstance(event, Revoke) and offsets is not None:
+        if isinstance(event, Revoke) and self._auto_commit_s:
+            offsets = self.reader.offsets()
             chosen = {each: value for each, value in offsets.items() if each in event.partitions}
-            await self.offsets.commit_last(chosen, self.waiting.limit_s(None))
+            with self._hold(is_poll=True):
+                await self.offsets.commit_last(chosen, self.waiting.limit_s(None))
         self._listener_began_ms = self.now_ms()
 
     def finish_event(self, event: Event) -> None:
@@ -334,8 +375,9 @@ class ConsumerCore:
         """The partitions of a topic."""
         limit_s = self.waiting.limit_s(timeout_s)
         try:
-            async with asyncio.timeout(limit_s):
-                found = await self.parts.cluster.topic(topic)
+            with self._hold():
+                async with asyncio.timeout(limit_s):
+                    found = await self.parts.cluster.topic(topic)
         except TimeIsUp:
             raise TimeoutError(
                 f"the partitions of topic {topic} were not found within {limit_s:g} s: check the name and the brokers"
@@ -356,8 +398,9 @@ class ConsumerCore:
         """Every topic that this client may see, with its number of partitions."""
         limit_s = self.waiting.limit_s(timeout_s)
         try:
-            async with asyncio.timeout(limit_s):
-                return {name: len(topic.partitions) for name, topic in (await self.parts.cluster.topics()).items()}
+            with self._hold():
+                async with asyncio.timeout(limit_s):
+                    return {name: len(topic.partitions) for name, topic in (await self.parts.cluster.topics()).items()}
         except TimeIsUp:
             raise TimeoutError(
                 f"the topics were not listed within {limit_s:g} s: check that the brokers can be reached"
@@ -365,16 +408,23 @@ class ConsumerCore:
 
     async def client_instance_id(self, timeout_s: float | None) -> Uuid:
         """The id by which the cluster knows this client's metrics."""
-        return await self.parts.metrics.client_instance_id(self.parts.runner, self.waiting.limit_s(timeout_s))
+        with self._hold():
+            return await self.parts.metrics.client_instance_id(self.parts.runner, self.waiting.limit_s(timeout_s))
 
     # The end
 
-    async def start_close(self, offsets: Offsets | None, timeout_s: float, option: LeaveOption) -> bool:
-        """Commit `offsets` and begin to leave. True: that ends with the event `Left`."""
+    async def start_close(self, timeout_s: float, option: LeaveOption, *, is_step_done: bool) -> bool:
+        """Commit, if automatic commits are on, and begin to leave. True: that ends with the event `Left`.
+
+        Without `is_step_done`, what the last step handed out may not have been dealt with.
+        """
         self.waiting.refuse_wakeups()
-        await self.offsets.commit_last(offsets, max(LEAVE_S_MIN, timeout_s))
-        await self.parts.push_last(timeout_s)
-        await self._close_sessions(timeout_s)
+        offsets = self.offsets.at_close(is_step_done) if self._auto_commit_s else None
+        self._auto_commit_s = 0.0  # a revocation must not commit again, nor a step that failed
+        with self._hold():
+            await self.offsets.commit_last(offsets, max(LEAVE_S_MIN, timeout_s))
+            await self.parts.push_last(timeout_s)
+            await self._close_sessions(timeout_s)
         if self.group is None or self.subscription.mode is not Mode.SUBSCRIBED or self.waiting.fault is not None:
             return False
         return self.group.leave(self.now_ms(), option)

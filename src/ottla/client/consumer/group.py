@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ottla.client.consumer.parts import Parts
@@ -38,20 +39,49 @@ logger = logging.getLogger("ottla.client")
 class PolledMember:
     """A membership that learns of polls before each of its steps.
 
-    Polls that find records buffered do not touch the loop; they only note their time in `polled_ms`.
+    Polls that find records buffered do not touch the loop; they only note their time in `polled_ms`. While a call waits
+    (`wait_begins` to `wait_ended`), max.poll.interval.ms stands still: the program does not have its turn. After a poll it
+    starts from zero. After other calls, such as commit, it goes on: they take part in no rebalance.
     """
 
     def __init__(self, member: Membership) -> None:
         self.member = member
         self.polled_ms: int | None = None
         self._told_ms: int | None = None
+        self._counted_from_ms = 0
+        self._used_ms: int | None = None
+        """While a call waits: how much of max.poll.interval.ms was used up before."""
+
+    def wait_begins(self, now_ms: int, *, is_poll: bool) -> bool:
+        """A call of the program waits from now on. False: it is part of one that waits already."""
+        if self._used_ms is not None:
+            return False
+        if is_poll:
+            self.polled_ms = now_ms
+        self._take_poll(is_new=is_poll)
+        self._used_ms = now_ms - self._counted_from_ms
+        return True
+
+    def wait_ended(self, now_ms: int) -> None:
+        """The program has its turn again."""
+        self._hold(now_ms)
+        self._used_ms = None
 
     def step(self, now_ms: int) -> list[Request]:
-        polled_ms = self.polled_ms
-        if polled_ms is not None and polled_ms != self._told_ms:
-            self._told_ms = polled_ms
-            self.member.polled(polled_ms)
+        self._take_poll()
+        self._hold(now_ms)
         return self.member.step(now_ms)
+
+    def _take_poll(self, *, is_new: bool = False) -> None:
+        polled_ms = self.polled_ms
+        if polled_ms is not None and (is_new or polled_ms != self._told_ms):
+            self._told_ms = self._counted_from_ms = polled_ms
+            self.member.polled(polled_ms)
+
+    def _hold(self, now_ms: int) -> None:
+        if self._used_ms is not None:
+            self._counted_from_ms = now_ms - self._used_ms
+            self.member.polling(self._counted_from_ms)
 
     def answered(self, request: Request, response: Any, version: int, now_ms: int) -> None:
         self.member.answered(request, response, version, now_ms)
@@ -100,6 +130,16 @@ class GroupSide:
     def polled(self, now_ms: int) -> None:
         """A poll has begun. May be called in the thread that reads."""
         self._machine.polled_ms = now_ms
+
+    @contextmanager
+    def waiting(self, *, is_poll: bool = False) -> Iterator[None]:
+        """A call of the program waits: that counts as polling, or, if it takes part in no rebalance, not at all."""
+        is_outermost = self._machine.wait_begins(self._parts.runner.now_ms(), is_poll=is_poll)
+        try:
+            yield
+        finally:
+            if is_outermost:
+                self._machine.wait_ended(self._parts.runner.now_ms())
 
     def unsubscribe(self, now_ms: int) -> bool:
         """Give up everything. True: `Left` tells when that is done."""
@@ -207,6 +247,7 @@ class GroupSide:
             self._member.revoked(now_ms)
         elif isinstance(event, Assign):
             self._member.assignment_taken(now_ms)
+        self.polled(now_ms)  # the listener has returned, and the poll goes on
         self._parts.runner.wake()
 
 

@@ -17,13 +17,6 @@ class ConsumerOptions(NamedTuple):
     deserializers: tuple[Deserializer | None, Deserializer | None]
     """Of the key and of the value; None where bytes are handed out as they are."""
 
-    @property
-    def auto_commit_s(self) -> float:
-        """Seconds between automatic commits; 0: there are none."""
-        settings = self.settings
-        is_on = settings.enable_auto_commit and settings.group_id is not None
-        return max(0.001, settings.auto_commit_interval_ms / 1000) if is_on else 0.0
-
 
 def consumer_options(bootstrap_servers: Any, config: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> ConsumerOptions:
     """The options for what a caller has given; a mistake raises at once."""

@@ -33,7 +33,7 @@ from ottla.client.type_parameters import K, V
 from ottla.client.world import ClientWorld
 from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp
 from ottla.client_core.consumer.reset import EARLIEST, LATEST, Reset
-from ottla.client_core.group.membership import Left, Revoke
+from ottla.client_core.group.membership import Left
 from ottla.client_core.metadata import PartitionInfo
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from ottla.env.threads import Lineage, LoopThread
@@ -87,8 +87,6 @@ class Consumer(MeasuredFace, Generic[K, V]):
         self._reader = self._core.reader
         self._listener = RebalanceListener()
         self._is_in_listener = False
-        self._auto_commit_s = options.auto_commit_s
-        self._next_commit_s = self._clock.monotonic_s() + self._auto_commit_s
         self._is_closed = False
 
     def _run(self, call: Callable[[], Awaitable[T]]) -> T:
@@ -275,8 +273,7 @@ class Consumer(MeasuredFace, Generic[K, V]):
         self._reader.begin_step()
         if self._core.needs_attention:
             self._attend()
-        if self._auto_commit_s > 0 and now_s >= self._next_commit_s:
-            self._next_commit_s = now_s + self._auto_commit_s
+        if self._core.take_commit_due(now_s):
             offsets = self._reader.offsets()
             self._thread.post(lambda: self._core.offsets.commit_automatically(offsets))
 
@@ -295,8 +292,7 @@ class Consumer(MeasuredFace, Generic[K, V]):
         event = self._do(core.next_event)
         if event is None:
             return None
-        offsets = self._reader.offsets() if self._auto_commit_s > 0 and isinstance(event, Revoke) else None
-        self._run(lambda: core.begin_event(event, offsets))
+        self._run(lambda: core.begin_event(event))
         self._is_in_listener = True
         try:
             tell(self._listener, event)
@@ -461,11 +457,9 @@ class Consumer(MeasuredFace, Generic[K, V]):
                 return
             refuse_in_listener(self, "close")
             core, deadline_s = self._core, self._clock.monotonic_s() + timeout
-            offsets = core.offsets.at_close(is_step_done) if self._auto_commit_s > 0 else None
-            self._auto_commit_s = 0  # a revocation must not commit again, nor a step that failed
             try:
                 option = arguments.leave_option(leave)
-                if self._run(lambda: core.start_close(offsets, timeout, option)):
+                if self._run(lambda: core.start_close(timeout, option, is_step_done=is_step_done)):
                     raised = self._await_left(max(LEAVE_S_MIN, deadline_s - self._clock.monotonic_s()))
                     if raised is not None:
                         raise raised

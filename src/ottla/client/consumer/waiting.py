@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from builtins import TimeoutError as TimeIsUp
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from ottla.client.patience import Patience
 from ottla.env.clock import Clock
@@ -14,8 +15,12 @@ from ottla.errors import ClientError, KafkaError, TimeoutError, WakeupError
 class Waiting:
     """The calls of one consumer that wait. Its owner calls `look` after every round of the machines."""
 
-    def __init__(self, wake: Callable[[], None], default_s: float, clock: Clock) -> None:
+    def __init__(
+        self, wake: Callable[[], None], default_s: float, clock: Clock, hold: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        """`hold` lets max.poll.interval.ms stand still while a call waits."""
         self._wake = wake
+        self._hold = hold
         self._clock = clock
         self._default_s = default_s
         self._loop = asyncio.get_running_loop()
@@ -55,7 +60,7 @@ class Waiting:
             reason = why()
             return f"{what} yet{'' if reason is None else f': {reason}'}"
 
-        with Patience(self._clock).waiting(reason_so_far):
+        with self._hold(), Patience(self._clock).waiting(reason_so_far):
             is_done = await self.until(is_true, limit_s)
         if not is_done:
             reason = why()

@@ -81,6 +81,9 @@ class ClassicMember(BaseMember):
         self._liveness.polled(now_ms)
         self._want_to_join()
 
+    def polling(self, now_ms: int) -> None:
+        self._liveness.polled(now_ms)
+
     def rejoin(self, reason: str, now_ms: int) -> None:
         if self._topics.subscription is not None:
             self._rejoin_reason = self._rejoin_reason or reason

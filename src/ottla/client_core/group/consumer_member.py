@@ -74,8 +74,11 @@ class ConsumerMember(BaseMember):
     # What the owner does
 
     def polled(self, now_ms: int) -> None:
-        self._poll_due_ms = now_ms + self._settings.max_poll_interval_ms
+        self.polling(now_ms)
         self._want_to_join()
+
+    def polling(self, now_ms: int) -> None:
+        self._poll_due_ms = now_ms + self._settings.max_poll_interval_ms
 
     def rejoin(self, reason: str, now_ms: int) -> None:
         """The coordinator assigns, and no member can ask it to: nothing happens."""

@@ -137,6 +137,12 @@ class Membership(Machine, Protocol):
         """The owner has called poll: max.poll.interval.ms starts again, and a member that it had put out joins again."""
         ...
 
+    def polling(self, now_ms: int) -> None:
+        """The owner waits inside of poll: max.poll.interval.ms starts again. Unlike `polled`, it starts no join: the owner has
+        not seen yet why an earlier one failed.
+        """
+        ...
+
     def leave(self, now_ms: int, option: LeaveOption = LeaveOption.DEFAULT) -> None:
         """Close: like `unsubscribe`, with a choice. `Left` comes when the coordinator has answered, or cannot be reached."""
         ...

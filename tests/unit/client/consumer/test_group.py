@@ -316,10 +316,10 @@ def test_an_event_of_a_poll_that_was_cut_short_is_handled_by_the_next(
     """As by Ctrl-C or a cancelled task, before the listener is called."""
     begin, seen, cuts = ConsumerCore.begin_event, Seen(), [True]
 
-    async def cut_once(self: ConsumerCore, event: Any, offsets: Any) -> None:
+    async def cut_once(self: ConsumerCore, event: Any) -> None:
         if cuts:
             raise InterruptedError(cuts.pop())
-        await begin(self, event, offsets)
+        await begin(self, event)
 
     monkeypatch.setattr(ConsumerCore, "begin_event", cut_once)
     with face(broker.bootstrap_servers, group_id=f"group-of-{topic}", auto_offset_reset="earliest") as consumer:
@@ -366,19 +366,6 @@ def test_subscribe_and_assign_exclude_each_other(face: Any, broker: Broker, topi
             consumer.subscribe([topic])
         with pytest.raises(IllegalStateError, match="needs a subscription"):
             consumer.enforce_rebalance()
-
-
-def test_max_poll_interval_exceeded_leaves_and_the_next_poll_joins(face: Any, broker: Broker, topic: str) -> None:
-    seen = Seen()
-    given = {"max_poll_interval_ms": 7_000, "session_timeout_ms": 6_000, "heartbeat_interval_ms": 100}
-    with face(broker.bootstrap_servers, group_id=f"group-of-{topic}", auto_offset_reset="earliest", **given) as consumer:
-        consumer.subscribe([topic], seen)
-        poll_until(consumer, lambda found: len(found) == 20)
-        waiting = threading.Event()
-        waiting.wait(7.5)  # the time under test
-        consumer.commit_async()
-        poll_until(consumer, lambda _: seen.calls.count(("assigned", {0, 1})) == 2)
-        assert seen.calls[1] == ("revoked", {0, 1})  # lost, which goes to on_revoked
 
 
 def test_own_assignors_are_made_and_others_refused() -> None:

@@ -25,12 +25,6 @@ def test_kafkas_names_are_taken_too() -> None:
     assert options.deserializers[1] is not None
 
 
-def test_automatic_commits_need_a_group() -> None:
-    assert consumer_options("h:1", None, {}).auto_commit_s == 0
-    assert consumer_options("h:1", None, {"group_id": "g"}).auto_commit_s == 5
-    assert consumer_options("h:1", None, {"group_id": "g", "enable_auto_commit": False}).auto_commit_s == 0
-
-
 def test_a_python_path_names_a_deserializer() -> None:
     options = consumer_options("h:1", None, {"value_deserializer": "json:loads"})
     assert options.deserializers[1] is not None

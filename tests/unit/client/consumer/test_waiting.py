@@ -1,6 +1,7 @@
 """Calls that wait: until something is true, until the time is up, until a wakeup."""
 
 import asyncio
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from ottla.errors import ClientError, NetworkError, TimeoutError, WakeupError
 
 
 def made() -> Waiting:
-    return Waiting(lambda: None, 30.0, RealClock())
+    return Waiting(lambda: None, 30.0, RealClock(), nullcontext)
 
 
 @pytest.mark.asyncio
