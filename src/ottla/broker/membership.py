@@ -2,7 +2,8 @@
 
 BrokerRegistration and BrokerHeartbeat requests go through the controller's door. With a controller on another node a task sends
 heartbeats, because the controller fences a broker that it does not hear. None are sent if the only controller is in this
-process: when the process ends, so does the controller. One event loop.
+process: when the process ends, so does the controller. A broker that is unregistered while it runs registers again (`rejoin`);
+one whose id another process has taken over stops (`roles/broker_role.py`). One event loop.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING
 
 from ottla.broker.background import lasting
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
     from ottla.broker.doors import ControllerDoor
     from ottla.broker.hosts.metadata_loader import MetadataLoader
     from ottla.env.clock import Clock
-    from ottla.metadata.image.cluster import Endpoint
+    from ottla.metadata.image.cluster import BrokerRegistration, Endpoint
+    from ottla.metadata.image.image import MetadataImage
 
 logger = logging.getLogger("ottla.node")
 
@@ -77,6 +80,9 @@ class Membership:
         self._has_left = False
         self._registration: BrokerRegistrationRequest | None = None
         """The request of `join`, until `register_again` sends it once more."""
+        self._joined: BrokerRegistrationRequest | None = None
+        """The request of `join`, for `rejoin`."""
+        self._is_rejoining = False
         self._heard_s: float | None = None
         """When the controller answered a heartbeat last, by the loop's clock."""
         self.epoch = NOT_REGISTERED
@@ -117,7 +123,14 @@ class Membership:
         asked_ms = 0 if self._clock is None else self._clock.now_ms()
         registered = await self._register(request)
         self.epoch = registered.broker_epoch
-        self._registration = request
+        self._registration = self._joined = request
+        await self._get_unfenced()
+        if self._interval_ms is not None:
+            self._check_clock(asked_ms)
+            interval_s = self._interval_ms / 1000
+            self._heartbeats = lasting("sending heartbeats", lambda: self._send_heartbeats(interval_s), interval_s)
+
+    async def _get_unfenced(self) -> None:
         # The epoch is the offset of the registration. A broker that has not applied it stays fenced, and would ask again later.
         await self._loader.published_up_to(self.epoch + 1)
         rounds = 0
@@ -127,10 +140,55 @@ class Membership:
             if self._interval_ms is None and rounds > len(self._offline_directories):
                 raise BrokenInvariant(f"broker {self._node_id} has read all metadata and is still fenced")
             await asyncio.sleep(min(self._interval_ms or _UNFENCING_MS, _UNFENCING_MS) / 1000)
-        if self._interval_ms is not None:
-            self._check_clock(asked_ms)
-            interval_s = self._interval_ms / 1000
-            self._heartbeats = lasting("sending heartbeats", lambda: self._send_heartbeats(interval_s), interval_s)
+
+    def is_removed(self, image: MetadataImage) -> bool:
+        """Whether `image`, which is newer than this broker's registration, does not have it: someone has unregistered it."""
+        return self._is_in(image) and self._node_id not in image.cluster.brokers
+
+    def successor(self, image: MetadataImage) -> BrokerRegistration | None:
+        """The registration of another process with this broker's id, if there is one."""
+        mine = image.cluster.brokers.get(self._node_id)
+        if mine is None or self._joined is None or not self._is_in(image):
+            return None
+        return None if mine.incarnation_id == self._joined.incarnation_id else mine
+
+    def _is_in(self, image: MetadataImage) -> bool:
+        return self.epoch != NOT_REGISTERED and image.provenance.offset >= self.epoch
+
+    async def rejoin(self) -> None:
+        """Register again after someone has unregistered this broker while it runs.
+
+        Apache Kafka's broker goes on unregistered: it sends heartbeats that are refused, leads nothing, and is in no ISR until
+        somebody restarts it. A restart would register it; so does this.
+        """
+        request = self._joined
+        if request is None or self._is_rejoining or self._has_left:
+            return
+        logger.warning(
+            "broker %d was unregistered while it runs, by `ottla cluster unregister` or an admin client: it leads no partition "
+            "and registers again. To remove a broker for good, stop it first",
+            self._node_id,
+        )
+        self._is_rejoining = True
+        try:
+            again = copy(request)
+            again.previous_broker_epoch = self.epoch
+            await self._rejoin(again)
+        finally:
+            self._is_rejoining = False
+
+    async def _rejoin(self, request: BrokerRegistrationRequest) -> None:
+        pause_s = (self._interval_ms or _REGISTERING_MS) / 1000
+        while not self._has_left:
+            try:
+                self.epoch = (await self._register(request)).broker_epoch
+                await self._get_unfenced()
+            except (KafkaError, LogDirectoryFailed) as refused:
+                logger.warning("broker %d could not register again, and tries it in %g s: %s", self._node_id, pause_s, refused)
+                await asyncio.sleep(pause_s)
+                continue
+            logger.info("broker %d is registered again, with epoch %d", self._node_id, self.epoch)
+            return
 
     def _check_clock(self, asked_ms: int) -> None:
         """Compare this node's clock with the controller's, which has written our registration since `asked_ms`."""
@@ -189,7 +247,7 @@ class Membership:
                 logged_s = None
             elif logged_s is None or loop.time() - logged_s >= _OUTAGE_LOGGED_S:
                 logged_s = loop.time()
-                logger.warning("could not report that it is alive to the controller: %s", refused)
+                logger.warning("could not report that it is alive to the controller: %s", _why(refused, self.epoch))
 
     async def tell_lost(self, directory_id: Uuid) -> None:
         """Report that a directory has failed: other brokers take over the partitions in it, if there are any."""
@@ -273,6 +331,16 @@ class Membership:
         )
         self._heard_s = asyncio.get_running_loop().time()
         return response
+
+
+def _why(refused: KafkaError | LogDirectoryFailed, epoch: int) -> str:
+    """The reason of a refused heartbeat. Its response has a code only, which has two causes."""
+    if isinstance(refused, KafkaError) and refused.code == ErrorCode.STALE_BROKER_EPOCH:
+        return (
+            f"the controller does not have this broker's registration (epoch {epoch}) any more. Someone has unregistered the "
+            "broker, or another process has registered with its id: the metadata tells which"
+        )
+    return str(refused)
 
 
 def _taken(node_id: int, waited_ms: int) -> str:

@@ -1,4 +1,4 @@
-"""What is wrong with a cluster: fenced brokers, voters that do not follow, partitions without a leader or in-sync replicas.
+"""What is wrong with a cluster: brokers fenced or not registered, voters that do not follow, partitions without leader or ISR.
 
 `cluster_state` asks the cluster; the other functions are pure. A cluster without a problem serves every partition, and every
 replica of it is in sync.
@@ -30,6 +30,7 @@ class ProblemKind(StrEnum):
     NO_CONTROLLER = "no-controller"
     OFFLINE_PARTITION = "offline-partition"
     FENCED_BROKER = "fenced-broker"
+    UNREGISTERED_BROKER = "unregistered-broker"
     SILENT_VOTER = "silent-voter"
     UNDER_REPLICATED = "under-replicated-partition"
 
@@ -54,6 +55,8 @@ class ClusterState(NamedTuple):
     """Internal topics too."""
     seen_by: str = "the broker"
     """The broker that was asked: `broker 1`."""
+    knows_fenced: bool = True
+    """Whether fenced brokers are described; not by brokers before 4.0."""
 
     @property
     def note(self) -> str | None:
@@ -63,14 +66,15 @@ class ClusterState(NamedTuple):
 
 async def cluster_state(cluster: Cluster) -> ClusterState:
     """Brokers, quorum and partitions."""
+    knows_fenced = True
     try:
         described = await describe_cluster(cluster, include_fenced_brokers=True)
     except UnsupportedVersionError:
-        described = await describe_cluster(cluster)
+        described, knows_fenced = await describe_cluster(cluster), False
     topics = described_topics(await cluster.topics())
     seen_by = await asked_broker(cluster)
     # Last: a broker that finds no controller holds the request back, and with it all that follow on the connection.
-    return ClusterState(described, await _quorum(cluster), topics, seen_by)
+    return ClusterState(described, await _quorum(cluster), topics, seen_by, knows_fenced)
 
 
 async def asked_broker(cluster: Cluster) -> str:
@@ -100,7 +104,7 @@ async def _quorum(cluster: Cluster) -> QuorumInfo | None:
 
 def problems_of(state: ClusterState) -> list[Problem]:
     """Everything that is wrong; the worst first."""
-    found = broker_problems(state.described)
+    found = broker_problems(state.described) + unregistered_problems(state)
     if state.quorum is not None:
         found += quorum_problems(state.quorum, state.seen_by)
     found += partition_problems(
@@ -119,6 +123,28 @@ def broker_problems(described: ClusterDescription) -> list[Problem]:
         )
         for node in described.nodes.values()
         if node.is_fenced
+    ]
+
+
+def unregistered_problems(state: ClusterState) -> list[Problem]:
+    """Brokers that hold replicas, and are not registered: unregistered too early, or started with another id."""
+    if not state.knows_fenced:
+        return []
+    held: dict[int, list[str]] = {}
+    for topic, described in state.topics.items():
+        for each in described.partitions:
+            for replica in each.replicas:
+                if replica not in state.described.nodes:
+                    held.setdefault(replica, []).append(f"{topic}-{each.partition}")
+    return [
+        Problem(
+            ProblemKind.UNREGISTERED_BROKER,
+            f"broker {broker_id} is not registered, and {listed(names, 3)} {'has' if len(names) == 1 else 'have'} a "
+            f"replica there. To do: start it; if it is gone for good, move its replicas away: ottla reassign generate "
+            f"--brokers {_ids(node.id for node in state.described.nodes.values() if not node.is_fenced)}",
+            tuple(names),
+        )
+        for broker_id, names in sorted(held.items())
     ]
 
 

@@ -215,6 +215,18 @@ def test_outage_of_the_controllers_is_logged_when_it_begins_and_ends(caplog: pyt
     assert caplog.text.count("answers heartbeats again") == 1
 
 
+def test_stale_epoch_is_logged_with_its_two_causes(caplog: pytest.LogCaptureFixture) -> None:
+    class Controller(FakeController):
+        async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+            self.requests.append(request)
+            if self.asked == 4:
+                raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, "replaced by a newer one")
+            return SimpleNamespace(broker_epoch=7, is_fenced=False, should_shut_down=True)
+
+    asyncio.run(send_heartbeats(Controller(), 5))
+    assert "does not have this broker's registration (epoch 7) any more. Someone has unregistered the broker, or" in caplog.text
+
+
 def test_shutdown_waits_until_the_controller_permits_it() -> None:
     class Controller(FakeController):
         async def call(self, request: Message, timeout_ms: int | None = None) -> Any:

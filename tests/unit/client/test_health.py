@@ -72,7 +72,8 @@ def test_partitions_that_miss_the_same_replicas_are_one_problem() -> None:
 
 
 def test_the_worst_comes_first() -> None:
-    described = ClusterDescription("id", 1, {2: NodeDescription(2, "two", 9092, None, is_fenced=True)}, None)
+    nodes = {1: NodeDescription(1, "one", 9092, None), 2: NodeDescription(2, "two", 9092, None, is_fenced=True)}
+    described = ClusterDescription("id", 1, nodes, None)
     topic = TopicDescription("orders", ZERO_UUID, False, (partition(1, 1, (1, 2), (1,)), partition(0, None, (2,), ())))
     kinds = [each.kind for each in problems_of(ClusterState(described, None, {"orders": topic}))]
     assert kinds == [ProblemKind.OFFLINE_PARTITION, ProblemKind.FENCED_BROKER, ProblemKind.UNDER_REPLICATED]
@@ -91,3 +92,16 @@ def test_quorum_that_does_not_answer_is_a_problem_of_the_state(monkeypatch: pyte
     assert state.note is not None
     assert state.note.startswith("no active controller: what is shown is the last state that the broker at first:9092 knew; ")
     assert ProblemKind.NO_CONTROLLER in [each.kind for each in problems_of(state)]
+
+
+@pytest.mark.parametrize("knows_fenced", [True, False])
+def test_replicas_on_a_broker_that_is_not_registered(knows_fenced: bool) -> None:
+    nodes = {1: NodeDescription(1, "one", 9092, None), 2: NodeDescription(2, "two", 9092, None, is_fenced=True)}
+    held = topics(orders=[partition(0, 1, (1, 4), (1,)), partition(1, 1, (1, 2, 4), (1,))])
+    found = problems_of(ClusterState(ClusterDescription("c", 1, nodes, None), None, held, knows_fenced=knows_fenced))
+    texts = [each.text for each in found if each.kind == ProblemKind.UNREGISTERED_BROKER]
+    said = (
+        "broker 4 is not registered, and orders-0 and orders-1 have a replica there. To do: start it; if it is gone for "
+        "good, move its replicas away: ottla reassign generate --brokers 1"
+    )
+    assert texts == [said] * knows_fenced

@@ -81,6 +81,7 @@ class BrokerRole:
 
     def applied(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Requests see `image` from now on."""
+        self._check_registration(image)
         directories = self._storage.directories
         if directories is not None and directories.cordoned_ids != self.membership.cordoned_directories:
             self._tell(self.membership.tell_cordoned(directories.cordoned_ids))
@@ -96,6 +97,21 @@ class BrokerRole:
             self._services.moves.metadata_changed()
             self._services.replication.metadata_changed(delta)
             self._services.coordinators.metadata_changed(delta, image)
+
+    def _check_registration(self, image: MetadataImage) -> None:
+        """Register again if this broker was unregistered; stop if another process has taken over its id.
+
+        Two processes with one id would both lead its partitions, and what one acknowledges the other would not have.
+        """
+        if self.membership.is_removed(image):
+            self._tell(self.membership.rejoin())
+        elif (other := self.membership.successor(image)) is not None:
+            self._on_broken(
+                MustStop(
+                    f"another process has registered as broker {other.id} (epoch {other.epoch}) while this one did not "
+                    "reach the controller: this one stops. If both are meant to run, give one of them another node.id"
+                )
+            )
 
     async def _load(self) -> Partitions:
         """Open the logs, now that the settings of their topics are known."""

@@ -39,7 +39,8 @@ HEALTHY = "every broker is active, every partition has a leader, and every repli
 def describe(settings: ClientSettings, check: bool, as_json: bool, plain: bool) -> int:
     """Show the cluster: its brokers, its active controller, its features, and what is wrong.
 
-    Wrong are fenced brokers, controllers that do not follow, and partitions without a leader or with replicas out of sync.
+    Wrong are fenced brokers, replicas on brokers that are not registered, controllers that do not follow, and partitions
+    without a leader or with replicas out of sync.
     """
     state, features = with_cluster(settings, _ask)
     problems = problems_of(state)

@@ -116,7 +116,11 @@ async def _from_metadata(cluster: Cluster) -> ClusterDescription:
 
 
 async def unregister_broker(cluster: Cluster, broker_id: int) -> None:
-    """Remove a broker that is gone for good from the cluster's metadata."""
+    """Remove a broker that is gone for good from the cluster's metadata. Partitions keep it as a replica until reassigned.
+
+    Stop the broker first: one that is alive loses its leaders. Ottla's registers again by itself, Apache Kafka's when it is
+    restarted.
+    """
     number(broker_id, "broker_id")
     await ask_controller_whole(
         cluster, UnregisterBrokerRequest(broker_id=broker_id), f"broker {broker_id} was not unregistered"

@@ -9,10 +9,15 @@ import pytest
 from ottla.broker.roles.broker_role import BrokerRole
 from ottla.broker.settings import BrokerSettings
 from ottla.broker.solo_settings import solo_settings
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.metadata.image.delta import MetadataDelta
-from ottla.metadata.image.image import MetadataImage
+from ottla.metadata.image.image import MetadataImage, Provenance
 from ottla.wire.base import Message
+from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ottla.wire.messages.broker_registration import BrokerRegistrationRequest
+from ottla.wire.messages.metadata_records import RegisterBrokerRecord
 
 DIRECTORY, OTHER = Uuid(b"directory-one---"), Uuid(b"directory-two---")
 IMAGE = MetadataImage()
@@ -104,3 +109,78 @@ def test_registration_is_clean_only_if_all_directories_are_online_and_clean(
     assert registration.incarnation_id == partitions.incarnation_id, "partitions lead nothing before this registration"
     assert registration.previous_broker_epoch == previous_epoch
     assert registration.log_dirs == sorted(each.directory_id for each in directories.directories if each.is_online)
+
+
+def image_of(offset: int, *registered: tuple[int, Uuid]) -> MetadataImage:
+    """Metadata up to `offset` with these brokers: id and incarnation."""
+    delta = MetadataDelta(IMAGE)
+    for broker_id, incarnation in registered:
+        delta.replay(
+            RegisterBrokerRecord(broker_id=broker_id, broker_epoch=offset, incarnation_id=incarnation, log_dirs=[DIRECTORY])
+        )
+    return delta.finish(Provenance(offset=offset))
+
+
+def test_broker_that_was_unregistered_registers_again_and_says_why(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        door = Door()
+        role = role_of(door, [])
+        await role.membership.join([], [DIRECTORY], [], rack=None, incarnation_id=OTHER, last_epoch=-1)
+        asked = len(door.requests)
+        role.applied(MetadataDelta(IMAGE), image_of(8))  # older than its registration at offset 9
+        await asyncio.sleep(0.01)
+        assert len(door.requests) == asked
+        for _ in range(2):
+            role.applied(MetadataDelta(IMAGE), image_of(10))
+        await asyncio.sleep(0.01)
+        registration, heartbeat = door.requests[asked:]
+        assert isinstance(registration, BrokerRegistrationRequest)
+        assert (registration.incarnation_id, registration.previous_broker_epoch) == (OTHER, 9)
+        assert isinstance(heartbeat, BrokerHeartbeatRequest)
+        role.membership._has_left = True
+        role.applied(MetadataDelta(IMAGE), image_of(11))
+        await asyncio.sleep(0.01)
+        assert len(door.requests) == asked + 2, "it stops: nobody needs it any more"
+
+    asyncio.run(run())
+    assert "broker 1 was unregistered while it runs" in caplog.text
+
+
+def test_registration_is_tried_again_until_the_controller_takes_it(caplog: pytest.LogCaptureFixture) -> None:
+    class Busy(Door):
+        refusals = 0
+
+        async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+            if self.refusals and isinstance(request, BrokerRegistrationRequest):
+                self.refusals -= 1
+                raise KafkaError(ErrorCode.NOT_CONTROLLER, "there is no controller now")
+            return await super().call(request, timeout_ms)
+
+    async def run() -> None:
+        door = Busy()
+        role = role_of(door, [])
+        role.membership._interval_ms = 1
+        await role.membership.join([], [DIRECTORY], [], rack=None, incarnation_id=OTHER, last_epoch=-1)
+        door.refusals = 2
+        await role.membership.rejoin()
+        assert door.refusals == 0
+        assert role.membership._heartbeats is not None
+        role.membership._heartbeats.cancel()
+
+    asyncio.run(run())
+    assert caplog.text.count("could not register again, and tries it in 0.001 s: there is no controller now") == 2
+
+
+def test_broker_whose_id_another_process_has_taken_stops() -> None:
+    async def run() -> list[BaseException]:
+        stopped: list[BaseException] = []
+        role = role_of(Door(), [])
+        role._on_broken = stopped.append
+        await role.membership.join([], [DIRECTORY], [], rack=None, incarnation_id=OTHER, last_epoch=-1)
+        role.applied(MetadataDelta(IMAGE), image_of(9, (1, OTHER)))
+        assert not stopped
+        role.applied(MetadataDelta(IMAGE), image_of(12, (1, DIRECTORY)))
+        return stopped
+
+    (reason,) = asyncio.run(run())
+    assert "another process has registered as broker 1 (epoch 12)" in str(reason)
