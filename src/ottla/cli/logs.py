@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import suppress
 from pathlib import Path
 from time import localtime, strftime
 from types import TracebackType
@@ -62,6 +63,7 @@ class DailyFile(logging.Handler):
     """A file per day, `server.log.2026-11-15`, in local time. The operator removes old files."""
 
     def __init__(self, directory: Path) -> None:
+        self._made = [each for each in (directory, *directory.parents) if not each.exists()]
         directory.mkdir(parents=True, exist_ok=True)  # may fail: before logging registers the handler
         super().__init__()
         self._directory = directory
@@ -90,6 +92,24 @@ class DailyFile(logging.Handler):
             self._file.close()
             self._file = None
         super().close()
+
+    def discard_empty(self) -> None:
+        """Remove the file if nothing was ever logged, with the folders that were made for it."""
+        file = self._directory / f"{FILE_NAME}.{self._day}"
+        if self._file is None or file.stat().st_size:
+            return
+        self.close()
+        file.unlink()
+        for folder in self._made:
+            folder.rmdir()
+
+
+def discard_empty_files() -> None:
+    """A node whose start was refused leaves no empty log file behind."""
+    for handler in logging.getLogger("ottla").handlers:
+        if isinstance(handler, DailyFile):
+            with suppress(OSError):  # someone else uses the folder by now
+                handler.discard_empty()
 
 
 def configure_logging(*, level: str, directory: Path | None = None) -> None:

@@ -1,7 +1,7 @@
 """Warnings for the operator about a `server.properties`: settings without effect, unknown settings, removed settings.
 
 None of them stops the node, because a file written for Kafka must work unchanged. The node logs them at its start. A broker for
-tests refuses unknown names instead (`unknown_names`).
+tests and `ottla up --set` refuse unknown names instead (`unknown_names`).
 """
 
 from __future__ import annotations
@@ -100,6 +100,11 @@ def unknown_names(settings: Mapping[str, Any]) -> list[str]:
         and name not in PLUGINS
         and not name.startswith(prefixes)
     )
+
+
+def refusal_of_unknown(settings: Mapping[str, Any]) -> str | None:
+    """A line for each unknown name, with what it was probably meant to be; None if all are known."""
+    return "\n".join(f"{name} is no broker setting of Kafka{hint(name)}" for name in unknown_names(settings)) or None
 
 
 def _plugin_prefixes(settings: Mapping[str, Any]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 SIGINT, SIGTERM and SIGHUP (the terminal was closed) begin a clean shutdown. A second signal does not cut it short: the node is
 still writing. A signal that the process inherited as ignored stays ignored: SIGHUP under nohup, SIGINT in a script's background
 job. A start that waits for other nodes is given up; any other is finished first. A failed start, and a node that fails while
-running, end in one sentence and exit code 1.
+running, end in one sentence and exit code 1. A refused start leaves nothing behind (`start_check.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from collections.abc import Callable, Mapping
 from ottla.broker.formatting import format_if_new
 from ottla.broker.hosts.starting import StartGivenUp
 from ottla.broker.node import Node
+from ottla.cli.logs import discard_empty_files
+from ottla.cli.node.start_check import check_start
 from ottla.env import World
 from ottla.env.real.descriptors import raise_descriptor_limit
 from ottla.env.real.world import real_world
@@ -34,7 +36,10 @@ def run_node(settings: Mapping[str, str], on_ready: Callable[[Node], None], *, f
     _import_early(settings)
     _freeze_memory()
     raise_descriptor_limit()
-    asyncio.run(_run(settings, on_ready, format_new))
+    try:
+        asyncio.run(_run(settings, on_ready, format_new))
+    finally:
+        discard_empty_files()
 
 
 async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], format_new: bool) -> None:
@@ -61,6 +66,7 @@ async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], fo
 
 async def _start(world: World, settings: Mapping[str, str], format_new: bool, stopping: asyncio.Event) -> Node:
     hostname = socket.gethostname()
+    await check_start(world, settings, hostname, formats_new=format_new)
     if format_new:
         await format_if_new(world, settings)
     return await Node.start(world, settings, hostname=hostname, given_up=stopping)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,11 +68,13 @@ def up(
     as_json: bool,
 ) -> None:
     """Run one Kafka node in this process, or a cluster of several in processes of their own, until Ctrl-C."""
+    given = parse_overrides(overrides)
+    check_names(given)
     if nodes > 1:
         from ottla.cli.node.up_cluster import up_cluster
 
         level = "WARNING" if quiet or as_json else "INFO"
-        up_cluster(host, port, nodes, data.resolve(), parse_overrides(overrides), metrics_port, log_dir, level, as_json, quiet)
+        up_cluster(host, port, nodes, data.resolve(), given, metrics_port, log_dir, level, as_json, quiet)
         return
     gc.disable()  # until the node runs: imports create no garbage, but would trigger many collections
     from ottla.broker.solo_settings import solo_settings
@@ -81,7 +84,7 @@ def up(
     settings = {
         **solo_settings(host, port, str(data.resolve())),
         **({} if metrics_port is None else {"ottla.metrics.port": str(metrics_port)}),
-        **parse_overrides(overrides),
+        **given,
     }
     configure_logging(level="WARNING" if quiet or as_json else "INFO", directory=log_dir)
 
@@ -90,6 +93,15 @@ def up(
             _tell(node, settings["log.dirs"], as_json)
 
     run_node(settings, tell, format_new=True)
+
+
+def check_names(settings: Mapping[str, str]) -> None:
+    """Refuse names that no broker knows: a warning in the log is overlooked, and the setting would have no effect."""
+    if settings:
+        from ottla.config.notices import refusal_of_unknown  # late: a node without --set need not wait for its tables
+
+        if (refusal := refusal_of_unknown(settings)) is not None:
+            raise click.UsageError(f"--set: {refusal}")
 
 
 def parse_overrides(overrides: tuple[str, ...]) -> dict[str, str]:

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from ottla.config.topic import LogConfig
-from ottla.env import HelperDied, OpenMode
+from ottla.env import Disk, HelperDied, OpenMode
 from ottla.errors import BrokenInvariant, LogDirectoryFailed, OttlaError
 from ottla.errors.texts import counted
 from ottla.ids import TopicPartition
@@ -69,8 +69,8 @@ async def open_directories(
         for directory in directories:
             try:
                 if directory.is_online:
-                    metas[directory.path] = _read_meta(world, directory.path)
-                    _check_folders(world, directory.path, metadata_path)
+                    metas[directory.path] = require_meta(world.disk, directory.path)
+                    check_folders(world.disk, directory.path, metadata_path)
                     directory.found = read_clean_shutdown(world.disk, directory.path)
             except OSError as error:
                 directory.fail(error)
@@ -96,8 +96,9 @@ def _lock(world: DirectoryWorld, path: str, directories: list[LogDirectory]) -> 
         directories[-1].fail(error)
 
 
-def _read_meta(world: DirectoryWorld, path: str) -> MetaProperties:
-    meta = read_meta_properties(world.disk, path)
+def require_meta(disk: Disk, path: str) -> MetaProperties:
+    """Who a directory belongs to; `WrongDirectory` if it is not formatted."""
+    meta = read_meta_properties(disk, path)
     if meta is None:
         raise WrongDirectory(
             f"log directory {path} has no meta.properties: format it first (ottla storage format), or correct log.dirs"
@@ -105,8 +106,9 @@ def _read_meta(world: DirectoryWorld, path: str) -> MetaProperties:
     return meta
 
 
-def _check_folders(world: DirectoryWorld, path: str, metadata_path: str) -> None:
-    for name in partition_folders(world, path):
+def check_folders(disk: Disk, path: str, metadata_path: str) -> None:
+    """Refuse a directory with folders that cannot be partitions, or with a metadata log that belongs elsewhere."""
+    for name in partition_folders(disk, path):
         folder = parse_folder_name(name)
         if folder.partition.topic == CLUSTER_METADATA_TOPIC and path != metadata_path:
             raise WrongDirectory(
@@ -115,9 +117,9 @@ def _check_folders(world: DirectoryWorld, path: str, metadata_path: str) -> None
             )
 
 
-def partition_folders(world: DirectoryWorld, path: str) -> list[str]:
+def partition_folders(disk: Disk, path: str) -> list[str]:
     """The names of the folders in a directory that are, or should be, partitions'."""
-    names = world.disk.list_files(path)
+    names = disk.list_files(path)
     return [name for name, size in names.items() if size < 0 and name not in FOREIGN_FOLDERS]
 
 
@@ -127,7 +129,7 @@ async def _settle_duplicates(world: DirectoryWorld, directories: Sequence[LogDir
     for directory in directories:
         if not directory.is_online:
             continue
-        for name in partition_folders(world, directory.path):
+        for name in partition_folders(world.disk, directory.path):
             folder = parse_folder_name(name)
             if folder.is_deletion or folder.is_stray:
                 continue
@@ -178,7 +180,7 @@ async def load_directory(
     try:
         await remove_clean_shutdown(world.disk, directory.path)
         checkpoints = directory.read_checkpoints()
-        folders = [(name, parse_folder_name(name)) for name in partition_folders(world, directory.path)]
+        folders = [(name, parse_folder_name(name)) for name in partition_folders(world.disk, directory.path)]
         for name, folder in folders:
             if folder.is_deletion:
                 logger.info("removing %s/%s, which was deleted before the restart", directory.path, name)

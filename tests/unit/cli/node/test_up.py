@@ -182,6 +182,11 @@ def test_failed_starts_are_explained(tmp_path: Path) -> None:
     assert "num.partitions='many': must be a whole number" in refused(
         "up", "--port", "0", "--data", data, "--set", "num.partitions=many"
     )
+    unknown = run_ottla("up", "--data", tmp_path / "new", "--set", "num.partition=6")
+    assert unknown.returncode == 2
+    assert "--set: num.partition is no broker setting of Kafka; did you mean num.partitions?" in unknown.stderr
+    assert not (tmp_path / "new").exists()
+    assert not (tmp_path / "other").exists(), "a refused start leaves nothing behind"
     wrong = run_ottla("up", "--set", "num.partitions")
     assert wrong.returncode == 2
     assert "write NAME=VALUE" in wrong.stderr
@@ -198,6 +203,7 @@ def test_server_properties_written_for_kafka_starts_a_node(tmp_path: Path) -> No
         SETTINGS.format(data=tmp_path / "data") + "zookeeper.connect=localhost:2181\nno.such.setting=1\nnum.io.threads=8\n"
     )
     assert "has no meta.properties: format it first" in refused("server", "start", file, "--log-dir", logs)
+    assert list(tmp_path.iterdir()) == [file], "a refused start leaves nothing behind"
     cluster_id = run_ottla("storage", "random-uuid").stdout.strip()
     assert run_ottla("storage", "format", "--standalone", "-t", cluster_id, "-c", file).returncode == 0
     process = subprocess.Popen(
