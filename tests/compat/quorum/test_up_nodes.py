@@ -181,4 +181,52 @@ def test_a_taken_port_is_named_in_one_sentence(tmp_path: Path, monkeypatch: pyte
     assert done.stdout == ""
     (sentence,) = complaints(done.stderr)
     assert sentence.startswith(f"ottla: node 2: cannot listen on 127.0.0.1, port {first + 1}: the port is taken")
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
     assert not started_with(f"OTTLA_TEST_MARK={tmp_path}")
+
+
+def act(data: Path, *arguments: object) -> str:
+    """What an action on the running command says."""
+    done = run_ottla("up", *arguments, "--data", data)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_single_nodes_are_restarted_stopped_started_and_added(tmp_path: Path) -> None:
+    def states() -> dict[int, str]:
+        shown = run_ottla("up", "status", "--data", tmp_path, "--json")
+        return {each["node_id"]: each["state"] for each in json.loads(shown.stdout)}
+
+    with up(tmp_path) as (process, facts):
+        pid = facts["nodes"][1]["pid"]
+        servers = facts["bootstrap_servers"]
+        assert Path(f"/proc/{pid}/comm").read_text() == "ottla node 2\n"
+        assert Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").endswith("ottla node 2")
+        assert (tmp_path / ".ottla-up.sock").stat().st_mode & 0o777 == 0o600
+        said = act(tmp_path, "restart", 2)
+        assert "Node 2 has stopped (exit code 0).\nNode 2 is up at 127.0.0.1:" in said
+        assert not is_alive(pid)
+        act(tmp_path, "stop", 2)
+        assert states() == {1: "up", 2: "stopped", 3: "up"}
+        assert run_ottla("up", "status", "--data", tmp_path).returncode == 1
+        act(tmp_path, "start", 2)
+        twice = run_ottla("up", "start", 2, "--data", tmp_path)
+        assert (twice.returncode, "node 2 is running, as process" in twice.stderr) == (1, True)
+        unknown = run_ottla("up", "stop", 9, "--data", tmp_path)
+        assert (unknown.returncode, unknown.stderr) == (1, "ottla: there is no node 9: the nodes are 1, 2, 3\n")
+        assert "Node 4 is up at 127.0.0.1:" in act(tmp_path, "add")
+        assert states() == dict.fromkeys((1, 2, 3, 4), "up")
+        brokers = json.loads(run_ottla("brokers", "list", "--json", "--bootstrap-server", servers).stdout)
+        assert [each["broker"] for each in brokers] == [1, 2, 3, 4]
+        pids = [each["pid"] for each in json.loads(act(tmp_path, "status", "--json"))]
+        process.kill()
+        await_true(lambda: not any(map(is_alive, pids)), "the nodes end with their parent, also those that came later")
+    gone = run_ottla("up", "status", "--data", tmp_path)
+    assert (gone.returncode, "no `ottla up` is ready on" in gone.stderr) == (1, True)
+    with up(tmp_path) as (process, facts):
+        assert [each["node_id"] for each in facts["nodes"]] == [1, 2, 3, 4]
+        assert "Stopping all 4 nodes." in act(tmp_path, "stop")
+        process.communicate(timeout=HANG_S)
+        assert process.returncode == 0
+        assert not (tmp_path / ".ottla-up.sock").exists()

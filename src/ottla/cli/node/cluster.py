@@ -1,8 +1,9 @@
 """Runs several nodes as one cluster, in child processes of this one, until a signal stops them all.
 
 SIGINT, SIGTERM and SIGHUP stop every node cleanly. A node that ends by itself is reported, and the others go on; if one cannot
-start, or the last one ends, the command ends with exit code 1. Nodes watch their stdin (`cluster_child.py`): none outlives
-this process, even if it is killed. A guard process (`env/real/guard.py`) continues those that are paused then.
+start, or the last one ends, the command ends with exit code 1. Other terminals stop, start and add single nodes (`control.py`).
+Nodes watch their stdin (`cluster_child.py`): none outlives this process, even if it is killed. A guard process
+(`env/real/guard.py`) continues those that are paused then.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,25 @@ import click
 from ottla.broker.formatting import FormatOptions, FormatRefused, format_directories
 from ottla.cli.common.output import warn
 from ottla.cli.node.cluster_child import STOP_S_MAX
+from ottla.cli.node.control import ControlServer
+from ottla.cli.node.start_check import addresses, check_ports
 from ottla.config.broker import BrokerConfig
+from ottla.env.net import AddressRefused
 from ottla.env.real import guard
 from ottla.env.real.world import real_world
+from ottla.errors import OttlaError
 from ottla.ids import uuid_text
 from ottla.log.directories.meta_properties import read_meta_properties
 
 LINE_BYTES_MAX = 1 << 20
 CHILD = ("-m", "ottla.cli.node.cluster_child")
 
+ADDED = "added-nodes"
+"""A file in the data folder: the ids of nodes that `ottla up add` has added, one per line."""
+
 OnReady = Callable[[list["Child"]], None]
+NewNode = Callable[[int], dict[str, str]]
+"""The settings of a further node, by its id."""
 
 
 class Child:
@@ -47,6 +57,8 @@ class Child:
         """Set when the node answers requests; fails when its process ends before."""
         self.left = asyncio.Event()
         """Set when its broker has left the cluster, or its process has ended."""
+        self.is_told_to_stop = False
+        """The user has stopped this node alone."""
 
     def release(self) -> None:
         """Let a node that has left the cluster leave the quorum, too."""
@@ -93,44 +105,227 @@ async def format_nodes(nodes: Sequence[Mapping[str, str]], data: Path) -> None:
             await format_directories(world, BrokerConfig.from_settings(settings), options)
 
 
+class ClusterRun:
+    """The nodes of one `ottla up --nodes`: starts, watches and stops them, and answers its control socket."""
+
+    def __init__(
+        self,
+        nodes: Sequence[Mapping[str, str]],
+        job: Mapping[str, Any],
+        log_dir: Path | None,
+        watching: asyncio.subprocess.Process,
+        new_node: NewNode | None = None,
+    ) -> None:
+        self.settings = {int(each["node.id"]): each for each in nodes}
+        self.children: dict[int, Child] = {}
+        self.stopping = asyncio.Event()
+        self.is_over = False
+        """Every node has ended, and the last one by itself."""
+        self._job = job
+        self._log_dir = log_dir
+        self._watching = watching
+        self._new_node = new_node
+        self._followers: set[asyncio.Task[Any]] = set()
+
+    async def start(self, node_id: int) -> Child:
+        """Start the process of a node; its `ready` says when it answers."""
+        folder = None if self._log_dir is None else str(self._log_dir / f"node-{node_id}")
+        child = await _start({**self._job, "settings": dict(self.settings[node_id]), "log_dir": folder})
+        self.children[node_id] = child
+        _tell(self._watching, f"add {child.process.pid}")
+        self.follow(child.follow_log())
+        self.follow(self._watch(child))
+        return child
+
+    def follow(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._followers.add(task)
+        task.add_done_callback(self._followers.discard)
+        return task
+
+    async def all_ready(self) -> None:
+        await asyncio.gather(*(child.ready for child in self.children.values()))
+
+    async def _watch(self, child: Child) -> None:
+        """Report the end of a node; when the last one has ended by itself, so does the command."""
+        await child.follow_output(self.stopping)
+        child.left.set()
+        code = await child.process.wait()
+        _tell(self._watching, f"drop {child.process.pid}")
+        if self.stopping.is_set():
+            return
+        how = ending(code)
+        if not child.ready.done():
+            reason = child.error or f"it did not start ({how}): see the lines above"
+            child.ready.set_exception(click.ClickException(f"node {child.node_id}: {reason}"))
+            return
+        if child.is_told_to_stop:
+            return
+        warn(
+            f"node {child.node_id} has ended ({child.error or how}). Its partitions are led by their other replicas; to have "
+            f"it back: ottla up start {child.node_id}"
+        )
+        if all(each.process.returncode is not None for each in self.children.values()):
+            self.is_over = True
+            self.stopping.set()
+
+    async def end(self) -> None:
+        """Stop every node, and wait until all have ended."""
+        self.stopping.set()
+        await _stop(list(self.children.values()))
+        await asyncio.gather(*self._followers, return_exceptions=True)
+
+    # -- the control socket
+
+    async def answer(self, request: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        action, node_id = request.get("do"), request.get("node")
+        if action == "status":
+            yield {"done": [self._state_of(each) for each in sorted(self.settings)]}
+        elif action == "add":
+            async for line in self._add():
+                yield line
+        elif action == "stop" and node_id is None:
+            yield {"say": f"Stopping all {len(self.settings)} nodes."}
+            yield {"stopping": True}
+            self.stopping.set()
+            await asyncio.Event().wait()  # until the command ends: then the other side knows
+        elif action in ("stop", "start", "restart") and node_id in self.settings:
+            if action != "start":
+                async for line in self._stop_one(node_id):
+                    yield line
+            if action != "stop":
+                yield await self._start_one(node_id)
+            yield {"done": True}
+        else:
+            known = ", ".join(map(str, sorted(self.settings)))
+            raise click.ClickException(f"there is no node {node_id}: the nodes are {known}")
+
+    async def _stop_one(self, node_id: int) -> AsyncIterator[dict[str, Any]]:
+        child = self.children[node_id]
+        if child.process.returncode is not None:
+            yield {"say": f"Node {node_id} was not running."}
+            return
+        voters = [each for each, settings in self.settings.items() if "controller" in settings["process.roles"]]
+        left = [each for each in voters if each != node_id and self.children[each].process.returncode is None]
+        if node_id in voters and 2 * len(left) <= len(voters):
+            yield {
+                "say": f"With node {node_id} stopped, {len(left)} of {len(voters)} controllers are left and no majority: "
+                "nothing can be changed, and no leader elected, until one is started."
+            }
+        child.is_told_to_stop = True
+        child.process.terminate()
+        child.process.send_signal(signal.SIGCONT)  # a paused node would never hear it
+        await child.process.wait()
+        yield {"say": f"Node {node_id} has stopped ({ending(child.process.returncode or 0)})."}
+
+    async def _start_one(self, node_id: int) -> dict[str, Any]:
+        before = self.children.get(node_id)
+        if before is not None and before.process.returncode is None:
+            raise click.ClickException(f"node {node_id} is running, as process {before.process.pid}")
+        child = await self.start(node_id)
+        await child.ready
+        return {"say": f"Node {node_id} is up at {child.bootstrap_servers} (process {child.process.pid})."}
+
+    async def _add(self) -> AsyncIterator[dict[str, Any]]:
+        if self._new_node is None:
+            raise click.ClickException("no node can be added here")
+        node_id = max(self.settings) + 1
+        settings = self._new_node(node_id)
+        with real_world() as world:
+            config = BrokerConfig.from_settings(settings)
+            await check_ports(world, addresses(config))
+            cluster_id = next(child.cluster_id for child in self.children.values() if child.cluster_id)
+            await format_directories(world, config, FormatOptions(cluster_id, ignore_formatted=True))
+        self.settings[node_id] = settings
+        keep_added(Path(settings["log.dirs"]).parent, node_id)
+        yield await self._start_one(node_id)
+        brokers = ",".join(map(str, sorted(self.settings)))
+        yield {"say": f"New topics use it; existing partitions move with: ottla reassign generate --brokers {brokers}"}
+        yield {"done": True}
+
+    def _state_of(self, node_id: int) -> dict[str, Any]:
+        child = self.children[node_id]
+        code = child.process.returncode
+        if code is not None:
+            state = "stopped" if child.is_told_to_stop and code == 0 else f"ended ({ending(code)})"
+        else:
+            state = "up" if child.ready.done() else "starting"
+        return {
+            "node_id": node_id,
+            "state": state,
+            "bootstrap_servers": child.bootstrap_servers,
+            "roles": self.settings[node_id]["process.roles"],
+            "pid": child.process.pid if code is None else None,
+        }
+
+
+def keep_added(data: Path, node_id: int) -> None:
+    """Remember a node that was added, for the next `ottla up` on this folder."""
+    with open(data / ADDED, "a", encoding="ascii") as file:
+        file.write(f"{node_id}\n")
+
+
+def added_nodes(data: Path) -> list[int]:
+    """The nodes that `ottla up add` has added to a cluster."""
+    try:
+        return sorted({int(line) for line in (data / ADDED).read_text(encoding="ascii").split()})
+    except FileNotFoundError:
+        return []
+
+
 async def run_cluster(
-    nodes: Sequence[Mapping[str, str]], data: Path, level: str, log_dir: Path | None, on_ready: OnReady
+    nodes: Sequence[Mapping[str, str]],
+    data: Path,
+    level: str,
+    log_dir: Path | None,
+    on_ready: OnReady,
+    new_node: NewNode | None = None,
 ) -> None:
     """Format and start the nodes, call `on_ready` when all answer, return when a signal has stopped them."""
     stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+            loop.add_signal_handler(number, stopping.set)
+    await _check_ports(nodes)
     await format_nodes(nodes, data)
-    children: list[Child] = []
-    followers: list[asyncio.Task[Any]] = []
-    loop = asyncio.get_running_loop()
     watching = await _start_guard()
+    run = ClusterRun(nodes, {"level": level}, log_dir, watching, new_node)
+    run.stopping = stopping
+    control = ControlServer(data, run.answer)
     try:
         for settings in nodes:
-            folder = None if log_dir is None else str(log_dir / f"node-{settings['node.id']}")
-            child = await _start({"settings": dict(settings), "level": level, "log_dir": folder})
-            children.append(child)
-            _tell(watching, f"add {child.process.pid}")
-            followers += [loop.create_task(child.follow_log()), loop.create_task(_watch(child, children, stopping, watching))]
+            await run.start(int(settings["node.id"]))
         stopped = loop.create_task(stopping.wait())
-        ready = loop.create_task(_all_ready(children))
-        followers.append(ready)
+        ready = run.follow(run.all_ready())
         await asyncio.wait({stopped, ready}, return_when=asyncio.FIRST_COMPLETED)
         if ready.done():
             ready.result()  # raises if a node could not start
-            on_ready(children)
+            try:
+                await control.open()
+            except OttlaError as refused:
+                warn(f"`ottla up status` and its other actions do not work: {refused}")
+            on_ready(list(run.children.values()))
             await stopped
         else:
             ready.cancel()
     finally:
-        is_over = bool(children) and all(child.process.returncode is not None for child in children)
         stopping.set()
-        await _stop(children)
-        await asyncio.gather(*followers, return_exceptions=True)
+        await control.close()
+        await run.end()
         await _end_guard(watching)
-    if is_over:
+    if run.is_over:
         raise click.ClickException("every node has ended: see the lines above")
+
+
+async def _check_ports(nodes: Sequence[Mapping[str, str]]) -> None:
+    """Refuse a taken port before anything is formatted."""
+    with real_world() as world:
+        for settings in nodes:
+            try:
+                await check_ports(world, addresses(BrokerConfig.from_settings(settings)))
+            except AddressRefused as refused:
+                raise AddressRefused(f"node {settings['node.id']}: {refused}") from None
 
 
 async def _start_guard() -> asyncio.subprocess.Process:
@@ -153,15 +348,12 @@ async def _end_guard(watching: asyncio.subprocess.Process) -> None:
     await watching.wait()
 
 
-async def _all_ready(children: Sequence[Child]) -> None:
-    await asyncio.gather(*(child.ready for child in children))
-
-
 async def _start(job: Mapping[str, Any]) -> Child:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *CHILD,
+        f"ottla node {job['settings']['node.id']}",  # for `ps`
         stdin=pipe,
         stdout=pipe,
         stderr=pipe,
@@ -176,29 +368,6 @@ async def _start(job: Mapping[str, Any]) -> Child:
 def ending(code: int) -> str:
     """How a process has ended, in words."""
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-
-
-async def _watch(
-    child: Child, children: Sequence[Child], stopping: asyncio.Event, watching: asyncio.subprocess.Process
-) -> None:
-    """Report the end of a node; when the last one has ended, so does the command."""
-    await child.follow_output(stopping)
-    child.left.set()
-    code = await child.process.wait()
-    _tell(watching, f"drop {child.process.pid}")
-    if stopping.is_set():
-        return
-    how = ending(code)
-    if not child.ready.done():
-        reason = child.error or f"it did not start ({how}): see the lines above"
-        child.ready.set_exception(click.ClickException(f"node {child.node_id}: {reason}"))
-        return
-    warn(
-        f"node {child.node_id} has ended ({child.error or how})."
-        " Its partitions are led by their other replicas; to have it back, stop this command with Ctrl-C and start it again"
-    )
-    if all(each.process.returncode is not None for each in children):
-        stopping.set()
 
 
 async def _stop(children: Sequence[Child]) -> None:

@@ -1,4 +1,4 @@
-"""One node of `ottla up --nodes`: `python -m ottla.cli.node.cluster_child`.
+"""One node of `ottla up --nodes`: `python -m ottla.cli.node.cluster_child 'ottla node 2'`. The argument is for `ps` alone.
 
 The first line of stdin is a JSON object: the node's settings, the log level and the folder for log files. When the node is
 ready it prints a line of JSON; if it fails, one with the reason. A thread watches stdin: when the parent is gone, however it

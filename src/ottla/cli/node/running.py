@@ -23,6 +23,7 @@ from ottla.cli.logs import discard_empty_files
 from ottla.cli.node.start_check import check_start
 from ottla.env import World
 from ottla.env.real.descriptors import raise_descriptor_limit
+from ottla.env.real.process_name import name_process
 from ottla.env.real.world import real_world
 
 logger = logging.getLogger("ottla.node")
@@ -33,6 +34,7 @@ def run_node(settings: Mapping[str, str], on_ready: Callable[[Node], None], *, f
 
     With `format_new`, new directories are formatted first.
     """
+    name_process(f"ottla node {settings.get('node.id', '')}")
     _import_early(settings)
     _freeze_memory()
     raise_descriptor_limit()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import click
 
 from ottla.cli.common.escaping import escape
 from ottla.cli.common.output import print_json
+from ottla.cli.common.spelling import Commands
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -21,13 +23,45 @@ Examples:
   ottla up --port 0 --data /tmp/try         any free port, another folder
   ottla up --set num.partitions=6           any setting of Kafka's server.properties
   ottla up --nodes 3                        a cluster on ports 9092, 9093, 9094, data in ./ottla-data/node-N
+  ottla up status                           from another terminal: what runs; also stop, stop 2, start 2, restart 2, add
 """
 
 DEFAULT_ADDRESSES = ("127.0.0.1:9092", "localhost:9092")
 """Spellings of the address that commands use by default."""
 
 
-@click.command(epilog=EPILOG)
+ACTIONS = {
+    "status": "Show the nodes that run.",
+    "stop": "Stop one node, or all.",
+    "start": "Start a node that was stopped.",
+    "restart": "Stop a node and start it again.",
+    "add": "Add a broker to the cluster.",
+}
+"""Actions on an `ottla up` that runs in another terminal. Imported when used."""
+
+
+class Up(Commands):
+    """`ottla up` runs a node; with an action it talks to one that runs."""
+
+    kind = "actions"
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(ACTIONS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in ACTIONS:
+            return None
+        command = getattr(importlib.import_module("ottla.cli.node.up_actions"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Actions, from another terminal"):
+            formatter.write_dl(list(ACTIONS.items()))
+
+
+@click.command(cls=Up, invoke_without_command=True, epilog=EPILOG)
+@click.pass_context
 @click.option(
     "--port",
     default=9092,
@@ -57,6 +91,7 @@ DEFAULT_ADDRESSES = ("127.0.0.1:9092", "localhost:9092")
 @click.option("--quiet", "-q", is_flag=True, help="Print warnings and errors only.")
 @click.option("--json", "as_json", is_flag=True, help="When ready, print one JSON line with the address, for programs.")
 def up(
+    ctx: click.Context,
     port: int,
     host: str,
     data: Path,
@@ -68,6 +103,8 @@ def up(
     as_json: bool,
 ) -> None:
     """Run one Kafka node in this process, or a cluster of several in processes of their own, until Ctrl-C."""
+    if ctx.invoked_subcommand is not None:
+        return
     given = parse_overrides(overrides)
     check_names(given)
     if nodes > 1:
@@ -79,6 +116,7 @@ def up(
     gc.disable()  # until the node runs: imports create no garbage, but would trigger many collections
     from ottla.broker.solo_settings import solo_settings
     from ottla.cli.logs import configure_logging
+    from ottla.cli.node.controlled_node import ControlledNode
     from ottla.cli.node.running import run_node
 
     settings = {
@@ -92,7 +130,12 @@ def up(
         if as_json or not quiet:
             _tell(node, settings["log.dirs"], as_json)
 
-    run_node(settings, tell, format_new=True)
+    with ControlledNode(data.resolve()) as controlled:
+
+        def on_ready(node: Node) -> None:
+            controlled.open(node, lambda: tell(node))
+
+        run_node(settings, on_ready, format_new=True)
 
 
 def check_names(settings: Mapping[str, str]) -> None:

@@ -13,7 +13,7 @@ from ottla.broker.cluster_settings import REPLICAS_MAX, cluster_settings
 from ottla.cli.common.escaping import escape
 from ottla.cli.common.output import print_json, warn
 from ottla.cli.common.settings import ENVIRONMENT_VARIABLE
-from ottla.cli.node.cluster import Child, run_cluster
+from ottla.cli.node.cluster import Child, added_nodes, run_cluster
 from ottla.cli.node.cluster_ports import default_ports
 from ottla.env.real.ports import ReservedPorts
 
@@ -49,11 +49,33 @@ def up_cluster(
 
     with closing(ReservedPorts(host, 0 if ports else 2 * count)) as free:
         ports = ports or list(zip(free.ports[:count], free.ports[count:], strict=True))
-        nodes = [{**settings, **overrides} for settings in cluster_settings(host, ports, str(data))]
-        for index, settings in enumerate(nodes):
-            if metrics_port is not None:
-                settings["ottla.metrics.port"] = str(metrics_port + index if metrics_port else 0)
-        asyncio.run(run_cluster(nodes, data, level, log_dir, tell))
+        voters = [{**settings, **overrides} for settings in cluster_settings(host, ports, str(data))]
+
+        def new_node(node_id: int) -> dict[str, str]:
+            return further_node(voters[0], host, port and port + node_id - 1, node_id, data)
+
+        nodes = [*voters, *(new_node(each) for each in added_nodes(data) if each > count)]
+        for settings in nodes if metrics_port is not None else ():
+            settings["ottla.metrics.port"] = str(metrics_port + int(settings["node.id"]) - 1 if metrics_port else 0)
+        asyncio.run(run_cluster(nodes, data, level, log_dir, tell, new_node))
+
+
+def further_node(voter: Mapping[str, str], host: str, port: int, node_id: int, data: Path) -> dict[str, str]:
+    """The settings of a broker that is added to the voters. `port` 0: any that is free."""
+    host = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    settings = {
+        **voter,
+        "process.roles": "broker",
+        "node.id": str(node_id),
+        "listeners": f"PLAINTEXT://{host}:{port}",
+        "log.dirs": f"{data}/node-{node_id}",
+    }
+    settings.pop("ottla.metrics.port", None)
+    return settings
+
+
+def _data_flag(data: Path) -> str:
+    return "" if data == Path("ottla-data").resolve() else f" --data {escape(str(data))}"
 
 
 def _replication(count: int) -> str:
@@ -81,6 +103,7 @@ Try next, in another terminal:
   ottla topics create greetings --partitions 6
   ottla topics describe greetings
   echo hello | ottla produce greetings
+  ottla up restart 2{_data_flag(data)}
 or point any Kafka client at {servers}. Ctrl-C stops all nodes.
 """
     )

@@ -52,6 +52,22 @@ def refused(*arguments: object) -> str:
     return sentence.replace("ottla: ", "")
 
 
+def test_single_node_shows_its_state_and_stops_from_elsewhere(tmp_path: Path) -> None:
+    with up(tmp_path) as (process, facts):
+        (shown,) = json.loads(run_ottla("up", "--data", tmp_path, "status", "--json").stdout)
+        assert shown == {
+            "node_id": 1,
+            "state": "up",
+            "bootstrap_servers": facts["bootstrap_servers"],
+            "roles": "broker,controller",
+            "pid": process.pid,
+        }
+        assert "it can be shown and stopped" in run_ottla("up", "restart", "1", "--data", tmp_path).stderr
+        assert run_ottla("up", "stop", "--data", tmp_path).stdout == "Stopping node 1.\n"
+        assert process.wait(30) == 0
+    assert not list(tmp_path.glob(".ottla*"))
+
+
 def test_log_dirs_setting_overrides_the_data_folder(tmp_path: Path) -> None:
     with up(tmp_path / "unused", "--set", f"log.dirs={tmp_path}/used") as (_, facts):
         assert facts["data"] == f"{tmp_path}/used"
