@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 
 import click
 
 from ottla.cli.demo import broker_part
+from ottla.cli.demo.processes import demo_folder
 from ottla.errors import OttlaError
 
 PNG = "ottla-demo.png"
@@ -36,14 +36,14 @@ def why_no_spark(arguments: list[str]) -> str | None:
 def main() -> None:
     reason = why_no_spark(sys.argv[1:])
     try:
-        with tempfile.TemporaryDirectory(prefix="ottla-demo-") as folder:
+        with demo_folder() as folder:
             if reason is None:
                 from ottla.cli.demo.spark_part import SparkDemo
 
-                SparkDemo(Path(folder), Path(PNG).resolve()).run()
+                SparkDemo(folder, Path(PNG).resolve()).run()
             else:
                 click.echo(f"Without Spark: {reason}. So here is the broker's part.")
-                broker_part.Demo(Path(folder) / "data").run()
+                broker_part.Demo(folder / "data").run()
     except OttlaError as error:
         sys.exit(f"demo: {error}")
     except KeyboardInterrupt:

@@ -15,7 +15,7 @@ from time import perf_counter
 
 import click
 
-from ottla.cli.demo.processes import OTTLA, DemoFailed
+from ottla.cli.demo.processes import OTTLA, DemoFailed, forget_group, watch_group
 
 RECORDS = 100_000
 SHOWN = 4
@@ -61,7 +61,8 @@ class Demo:
         command = ["up", "--port", "0", "--data", str(self._data), "--json"]
         started_s = perf_counter()
         click.echo("   $ ottla up")
-        self._node = subprocess.Popen([*OTTLA, *command], stdout=subprocess.PIPE, text=True)
+        self._node = subprocess.Popen([*OTTLA, *command], stdout=subprocess.PIPE, text=True, start_new_session=True)
+        watch_group(self._node.pid)
         assert self._node.stdout is not None
         line = self._node.stdout.readline()
         if not line:
@@ -74,12 +75,14 @@ class Demo:
         click.echo(f"   $ kill -9 {self._node.pid}")
         self._node.send_signal(signal.SIGKILL)
         self._node.communicate()
+        forget_group(self._node.pid)
         self._node = None
 
     def stop(self) -> None:
         if self._node is not None:
             self._node.terminate()
             self._node.communicate(timeout=READY_WITHIN_S)
+            forget_group(self._node.pid)
 
     def produce(self) -> None:
         lines = "".join(f"customer-{number % 1000}:order {number} of {number % 97} pieces\n" for number in range(RECORDS))

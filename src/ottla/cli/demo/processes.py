@@ -8,8 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from ottla.env.real import guard
+from ottla.env.real.own_process import end_with_parent
 from ottla.errors import OttlaError
 
 OTTLA = [sys.executable, "-m", "ottla.cli.main"]
@@ -28,6 +33,70 @@ def free_port() -> int:
         return port
 
 
+class Guard:
+    """Ends the demo's processes, and removes its folder, if the demo is killed: a process of its own (`env/real/guard.py`)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", guard.__file__], stdin=subprocess.PIPE, text=True, start_new_session=True
+        )
+        self._tell(f"folder {folder}")
+
+    def add(self, group: int) -> None:
+        self._tell(f"group {group}")
+
+    def drop(self, group: int) -> None:
+        self._tell(f"drop {group}")
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _tell(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+
+
+_guards: list[Guard] = []
+
+
+@contextmanager
+def demo_folder() -> Iterator[Path]:
+    """A temporary folder. Whatever ends the demo in the block, its processes end and the folder goes.
+
+    SIGTERM and SIGHUP end it like Ctrl-C. When `make` is killed, the demo gets a SIGTERM.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _leave)
+    if "MAKELEVEL" in os.environ:
+        end_with_parent(signal.SIGTERM)
+    with tempfile.TemporaryDirectory(prefix="ottla-demo-") as folder:
+        _guards.append(Guard(Path(folder)))
+        try:
+            yield Path(folder)
+        finally:
+            _guards.pop().close()
+
+
+def _leave(number: int, _: object) -> None:
+    sys.exit(128 + number)
+
+
+def watch_group(group: int) -> None:
+    """From now on this process group ends with the demo."""
+    for each in _guards:
+        each.add(group)
+
+
+def forget_group(group: int) -> None:
+    """The group has ended: its number may soon be another's."""
+    for each in _guards:
+        each.drop(group)
+
+
 class Process:
     """A command in a process group of its own, so that a kill also ends what it has started, such as Spark's Java process."""
 
@@ -43,6 +112,7 @@ class Process:
             self._process = subprocess.Popen(
                 [*OTTLA, *self._arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=log, text=True, start_new_session=True
             )
+        watch_group(self._process.pid)
         return self._process.stdout.readline() if self._process.stdout is not None else ""
 
     def check(self) -> None:
@@ -70,6 +140,7 @@ class Process:
             pass
         _signal_group(process.pid, signal.SIGKILL)  # also what the command has left behind
         process.wait()
+        forget_group(process.pid)
         if process.stdout is not None:
             process.stdout.close()
 

@@ -23,7 +23,7 @@ from ottla.cli.logs import discard_empty_files
 from ottla.cli.node.start_check import check_start
 from ottla.env import World
 from ottla.env.real.descriptors import raise_descriptor_limit
-from ottla.env.real.process_name import name_process
+from ottla.env.real.own_process import name_process
 from ottla.env.real.world import real_world
 
 logger = logging.getLogger("ottla.node")

@@ -2,7 +2,8 @@
 
 A node ends by itself when its stdin does, unless it is paused: a stopped process runs nothing. So this one waits for the end of
 its own stdin, continues the processes that are left, kills them after a grace period and removes the temporary folder. Its
-lines: `add PID`, `drop PID`, `grace SECONDS`, `folder PATH`. Imports nothing of Ottla's: it has to start quickly.
+lines: `add PID`, `group PID` (all processes of its group, killed at once), `drop PID`, `grace SECONDS`, `folder PATH`. Imports
+nothing of Ottla's: it has to start quickly.
 """
 
 import os
@@ -19,17 +20,23 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # these reach every process of a terminal; the guarded process decides
     pids: dict[int, int | None] = {}
+    groups: set[int] = set()
     folder, grace_s = "", 0.0
     for line in sys.stdin:
         word, _, value = line.rstrip("\n").partition(" ")
         if word == "add":
             pids[int(value)] = opened(int(value))
+        elif word == "group":
+            groups.add(int(value))
         elif word == "drop":
             pids.pop(int(value), None)
+            groups.discard(int(value))
         elif word == "grace":
             grace_s = float(value)
         elif word == "folder":
             folder = value
+    for group in groups:
+        end_group(group)
     end(pids, grace_s)
     if folder:
         shutil.rmtree(folder, ignore_errors=True)
@@ -53,6 +60,17 @@ def send(number: int, pid: int, descriptor: int | None) -> bool:
     except (ProcessLookupError, PermissionError):
         return False
     return True
+
+
+def end_group(group: int) -> None:
+    """Kill all processes of a group, and wait until they are gone."""
+    until_s = time.monotonic() + GONE_S
+    while time.monotonic() < until_s:
+        try:
+            os.killpg(group, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            return
+        time.sleep(0.02)  # they are not our children: nothing tells when they have ended
 
 
 def end(pids: dict[int, int | None], grace_s: float = 0.0) -> None:

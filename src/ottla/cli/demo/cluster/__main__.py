@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-from pathlib import Path
 
 from ottla.cli.demo.cluster.story import Story
+from ottla.cli.demo.processes import demo_folder
 from ottla.errors import OttlaError
 
 QUICK = "--quick"
@@ -14,8 +13,8 @@ QUICK = "--quick"
 
 def main() -> None:
     try:
-        with tempfile.TemporaryDirectory(prefix="ottla-demo-") as folder:
-            Story(Path(folder), records=200 if QUICK in sys.argv[1:] else 1_500).run()
+        with demo_folder() as folder:
+            Story(folder, records=200 if QUICK in sys.argv[1:] else 1_500).run()
     except OttlaError as error:
         sys.exit(f"demo: {error}")
     except KeyboardInterrupt:
