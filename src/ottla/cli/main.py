@@ -22,6 +22,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "server": ("ottla.cli.node.server", "server", "Run a node from a server.properties."),
     "cluster": ("ottla.cli.cluster.command", "cluster", "Show the cluster and what is wrong with it."),
     "quorum": ("ottla.cli.quorum.command", "quorum", "Show the metadata quorum, add and remove controllers."),
+    "features": ("ottla.cli.features", "features", "Show and change feature levels, such as metadata.version."),
     "brokers": ("ottla.cli.brokers.command", "brokers", "List and describe brokers."),
     "elect-leaders": ("ottla.cli.elect_leaders.command", "elect_leaders", "Elect leaders of partitions: preferred or unclean."),
     "reassign": ("ottla.cli.reassign.command", "reassign", "Move partitions to other brokers or log directories."),

@@ -3,6 +3,7 @@
 import json
 import re
 
+import pytest
 from tests.compat.cli.conftest import RunOttla, RunTool
 from tests.support.servers.kafka_tools import KafkaTools
 
@@ -79,3 +80,22 @@ def test_refusals_are_one_sentence(ottla: RunOttla) -> None:
         said = ottla(*arguments)
         assert said.rc == 1, arguments
         assert len(said.err.splitlines()) == 1, said.err
+
+
+@pytest.mark.slow
+def test_features_are_described_and_changed_as_kafkas_tool_does(ottla: RunOttla, kafka: RunTool) -> None:
+    shown = ottla("features", "describe")
+    assert shown.rc == 0, shown.err
+    assert shown.lines == kafka("features", "describe").lines
+    for arguments in (
+        ("upgrade", "--feature", "group.version=1", "--dry-run"),
+        ("downgrade", "--feature", "group.version=0", "--dry-run"),
+        ("disable", "--feature", "group.version", "--dry-run"),
+    ):
+        ours, theirs = ottla("features", *arguments), kafka("features", *arguments)
+        assert (ours.rc, theirs.rc) == (0, 0), (ours.err, theirs.err)
+        assert set(ours.lines) <= set(theirs.lines), arguments
+    assert ottla("features", "upgrade", "--release-version", "4.3", "--dry-run").rc == 0
+    ours, theirs = (run("features", "upgrade", "--feature", "group.version=9") for run in (ottla, kafka))
+    assert (ours.rc, theirs.rc) == (1, 1)
+    assert ours.err.splitlines()[-1] == "ottla: 1 out of 1 operation(s) failed."

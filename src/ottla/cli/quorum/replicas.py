@@ -68,7 +68,7 @@ def check_may_join(quorum: QuorumInfo, kraft_version: int, node_id: int, given: 
         raise OttlaError(
             "the voters of this quorum are fixed by controller.quorum.voters (kraft.version 0): only quorums formatted with "
             "--standalone or --initial-controllers can change their voters. Raise kraft.version first, with "
-            "`kafka-features.sh --bootstrap-server … upgrade --feature kraft.version=1` or Admin.update_features"
+            "`ottla features upgrade --feature kraft.version=1`"
         )
     voting = [each.directory_id for each in quorum.voters if each.id == node_id]
     waiting = any(each.id == node_id for each in quorum.observers)
