@@ -13,7 +13,7 @@ import click
 
 from ottla import __version__
 from ottla.cli.common.output import say, warn
-from ottla.cli.common.spelling import Commands
+from ottla.cli.common.spelling import Commands, repeat_flags
 from ottla.errors import OttlaError
 
 # verb → (module, attribute, one-line help shown without importing the module)
@@ -66,6 +66,7 @@ ALIASES = {
     "reassign-partitions": "reassign",
 }
 TOOLS = {
+    "broker-api-versions": ("ottla.cli.brokers.api_versions", "api_versions"),
     "producer-perf-test": ("ottla.cli.perf.produce", "produce"),
     "consumer-perf-test": ("ottla.cli.perf.consume", "consume"),
     "e2e-latency": ("ottla.cli.perf.latency", "latency"),
@@ -80,7 +81,15 @@ class LazyVerbs(Commands):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # Kafka's tools all have --version, so `ottla VERB --version` works too.
-        return super().parse_args(ctx, ["--version"] if args[1:] == ["--version"] else args)
+        return super().parse_args(ctx, ["--version"] if args[1:] == ["--version"] else repeat_flags(args))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            from ottla.cli.kafka_scripts import spelling
+
+            if sentence := spelling(args):
+                raise click.UsageError(sentence, ctx)
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(VERBS)
@@ -161,9 +170,23 @@ def _show(mistake: click.ClickException) -> None:
         say(f"Try '{mistake.ctx.command_path} --help' for help.", err=True)
         say("", err=True)
     if isinstance(mistake, click.NoSuchOption):
-        near = " or ".join(sorted(mistake.possibilities or ()))
+        near = " or ".join(_likely(mistake))
         text = f"there is no option {mistake.option_name}{f': did you mean {near}?' if near else ''}"
-    warn(text)
+    from ottla.config.values import InvalidConfig  # late: only errors need it
+
+    warn(text, lines=isinstance(mistake.__cause__, InvalidConfig))  # all that is wrong with a server.properties: several lines
+
+
+def _likely(mistake: click.NoSuchOption) -> list[str]:
+    """The options that an unknown one may stand for: similar ones, without those that are only there to be refused."""
+    from ottla.errors.texts import near_words
+
+    if mistake.ctx is None:
+        return []
+    options = [each for each in mistake.ctx.command.get_params(mistake.ctx) if isinstance(each, click.Option)]
+    names = [name for each in options if not each.hidden for name in each.opts if name.startswith("--")]
+    begun = sorted(name for name in names if name.startswith(mistake.option_name))
+    return begun[:2] or sorted(near_words(mistake.option_name, names, count=2, cutoff=0.7))
 
 
 if __name__ == "__main__":

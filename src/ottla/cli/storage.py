@@ -125,7 +125,7 @@ def read_config(path: Path) -> BrokerConfig:
     try:
         return BrokerConfig.from_settings(parse_properties(path.read_bytes()))
     except (InvalidConfig, ValueError) as mistake:
-        raise click.ClickException(f"{path}: {mistake}") from None
+        raise click.ClickException(f"{path}: {mistake}") from mistake
 
 
 @storage.command()

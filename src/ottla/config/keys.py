@@ -67,6 +67,8 @@ class ConfigTable(Mapping[str, ConfigKey]):
 
     def __init__(self, subject: str, keys: Iterable[ConfigKey]) -> None:
         self._subject = subject
+        self.other_names: Mapping[str, str] = {}
+        """What else people call the settings, such as brokers' names of topic settings: for suggestions only."""
         self._keys: dict[str, ConfigKey] = {}
         for key in keys:
             if key.name in self._keys:
@@ -86,7 +88,8 @@ class ConfigTable(Mapping[str, ConfigKey]):
         """Raise `InvalidConfig` for the first name that is not in this table."""
         for name in names:
             if name not in self:
-                hint = "; did you mean " + near[0] + "?" if (near := near_words(name, self)) else ""
+                near = [self.other_names[name]] if name in self.other_names else near_words(name, self)
+                hint = f"; did you mean {near[0]}?" if near else ""
                 raise InvalidConfig(name, f"unknown {self._subject} setting {name}{hint}")
 
     def parse_known(self, settings: Mapping[str, str]) -> dict[str, Value]:

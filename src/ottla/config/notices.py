@@ -119,5 +119,21 @@ def _removed(name: str) -> str | None:
 
 def hint(name: str) -> str:
     """What an unknown name was probably meant to be, as the end of a sentence; empty if nothing comes near."""
-    near = [broker_name for broker_name, _ in TOPIC_SYNONYMS.get(name, ())] or near_words(name, BROKER_KEYS)
+    topic_name = name.removeprefix("log.")  # log.segment.ms: as if it were named like log.segment.bytes
+    if topic_name in TOPIC_SYNONYMS:
+        broker_name = TOPIC_SYNONYMS[topic_name][0][0]
+        of_topics = "" if topic_name in (name, broker_name) else f" (for one topic: {topic_name})"
+        return f"; did you mean {broker_name}{of_topics}?"
+    near = near_words(_IN_OTHER_WORDS.get(name, name), BROKER_KEYS)
     return f"; did you mean {near[0]}?" if near else ""
+
+
+_IN_OTHER_WORDS = {
+    "log.retention.days": "log.retention.hours",
+    "log.retention.seconds": "log.retention.ms",
+    "log.roll.days": "log.roll.hours",
+    "log.segment.hours": "log.roll.hours",
+    "log.segment.minutes": "log.roll.ms",
+    "segment.hours": "log.roll.hours",
+}
+"""Names that resemble a wrong setting more than the right one."""

@@ -316,3 +316,7 @@ TOPIC_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "segment.ms": (("log.roll.ms", 1), ("log.roll.hours", HOUR_MS)),
     "unclean.leader.election.enable": (("unclean.leader.election.enable", 1),),
 }
+
+TOPIC_KEYS.other_names = {
+    broker_name: name for name, synonyms in TOPIC_SYNONYMS.items() for broker_name, _ in synonyms if broker_name != name
+}

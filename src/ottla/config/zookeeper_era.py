@@ -8,7 +8,7 @@ from ottla.config.broker_keys import BROKER_KEYS
 from ottla.config.notices import REMOVED
 from ottla.config.values import InvalidConfig
 
-_CONTROLLER_PORT = 9093
+_BROKER_PORT, _CONTROLLER_PORT = 9092, 9093
 _MAP = "listener.security.protocol.map"
 _LAST = (
     "Then format the log directories, for example: ottla storage format --standalone -t $(ottla storage random-uuid) -c FILE. "
@@ -30,9 +30,15 @@ def refuse(settings: Mapping[str, str]) -> InvalidConfig:
         added["node.id"] = old if old.isdigit() else "1"
         changes.append(f"{f'replace  broker.id={old} by ' if old else 'add      '}node.id={added['node.id']}")
     listeners = settings.get("listeners", "").strip()
-    port = next(each for each in range(_CONTROLLER_PORT, 1 << 16) if f":{each}" not in listeners)
-    added["listeners"] = f"{listeners or 'PLAINTEXT://:9092'},CONTROLLER://:{port}"
+    taken = f"{listeners}:{settings.get('port', '').strip()}"
+    port = next(each for each in range(_CONTROLLER_PORT, 1 << 16) if f":{each}" not in taken)
+    added["listeners"] = f"{listeners or _address(settings, 'host.name', 'port')},CONTROLLER://:{port}"
     changes.append(f"{f'replace  listeners={listeners} by ' if listeners else 'add      '}listeners={added['listeners']}")
+    moved = {} if listeners else dict.fromkeys(("host.name", "port"), "listeners has it")
+    if settings.get("advertised.host.name", "").strip() and "advertised.listeners" not in settings:
+        added["advertised.listeners"] = _address(settings, "advertised.host.name", "advertised.port", "port")
+        changes.append(f"add      advertised.listeners={added['advertised.listeners']}")
+        moved |= dict.fromkeys(("advertised.host.name", "advertised.port"), "advertised.listeners has it")
     added["controller.quorum.bootstrap.servers"] = f"localhost:{port}"
     changes.append("add      controller.listener.names=CONTROLLER")
     changes.append(f"add      controller.quorum.bootstrap.servers=localhost:{port}")
@@ -44,10 +50,17 @@ def refuse(settings: Mapping[str, str]) -> InvalidConfig:
     for name in sorted(settings):
         if name in REMOVED or name.startswith("zookeeper."):
             del kept[name]
-            changes.append(f"remove   {name}" + (f" ({REMOVED[name].removesuffix('; drop it')})" if name in REMOVED else ""))
+            reason = moved.get(name) or REMOVED.get(name, "").removesuffix("; drop it")
+            changes.append(f"remove   {name}{f' ({reason})' if reason else ''}")
     changes += [f"correct  {mistake}" for mistake in _mistakes(kept | added)]
     first = "the file is written for Kafka with ZooKeeper, which neither Kafka 4 nor Ottla has. Change it:"
     return InvalidConfig("process.roles", "\n".join([first, *(f"  {change}" for change in changes), _LAST]))
+
+
+def _address(settings: Mapping[str, str], host: str, *ports: str) -> str:
+    """The listener of a broker whose host and port were settings of their own."""
+    given = [settings[name].strip() for name in ports if settings.get(name, "").strip()]
+    return f"PLAINTEXT://{settings.get(host, '').strip()}:{given[0] if given else _BROKER_PORT}"
 
 
 def _mistakes(settings: Mapping[str, str]) -> list[str]:

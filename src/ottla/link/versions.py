@@ -38,6 +38,11 @@ class PeerVersions:
     def __repr__(self) -> str:
         return f"PeerVersions({self.address}, {self._ranges})"
 
+    @property
+    def keys(self) -> frozenset[int]:
+        """The keys of all APIs that the peer serves, also of those that we do not know."""
+        return frozenset(self._ranges)
+
     def served(self, api_key: int) -> tuple[int, int] | None:
         """The oldest and newest version that the peer serves; None if it does not serve the API."""
         return self._ranges.get(api_key)

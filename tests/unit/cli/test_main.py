@@ -7,8 +7,23 @@ import sys
 import pytest
 from tests.support.servers.ottla_cli import run_cli
 
+from ottla.cli.common.spelling import repeat_flags
+from ottla.cli.kafka_scripts import SAME_OPTIONS, spelling
 from ottla.records import kernel
 from ottla.records.kernels import is_compiled
+
+APACHE_SCRIPTS = """
+connect-distributed connect-mirror-maker connect-plugin-path connect-standalone kafka-acls kafka-broker-api-versions
+kafka-client-metrics kafka-cluster kafka-configs kafka-console-consumer kafka-console-producer kafka-console-share-consumer
+kafka-consumer-groups kafka-consumer-perf-test kafka-delegation-tokens kafka-delete-records kafka-dump-log kafka-e2e-latency
+kafka-features kafka-get-offsets kafka-groups kafka-jmx kafka-leader-election kafka-log-dirs kafka-metadata-quorum
+kafka-metadata-shell kafka-producer-perf-test kafka-reassign-partitions kafka-replica-verification kafka-run-class
+kafka-server-start kafka-server-stop kafka-share-consumer-perf-test kafka-share-groups kafka-storage
+kafka-streams-application-reset kafka-streams-groups kafka-topics kafka-transactions kafka-verifiable-consumer
+kafka-verifiable-producer kafka-verifiable-share-consumer trogdor zookeeper-security-migration zookeeper-server-start
+zookeeper-server-stop zookeeper-shell
+"""
+"""The scripts of Kafka 4.3, and those of ZooKeeper in Kafka 3."""
 
 
 @pytest.mark.parametrize(
@@ -50,7 +65,7 @@ def test_verb_without_action_shows_its_help() -> None:
         (("storage", "fromat"), "did you mean format?"),
         (("server", "strat"), "did you mean start?"),
         (("topics", "create", "x", "--partitons", "3"), "did you mean --partitions?"),
-        (("up", "--prot", "1"), "did you mean --host or --port?"),
+        (("up", "--prot", "1"), "did you mean --port?"),
     ],
 )
 def test_mistyped_word_gets_a_suggestion(arguments: tuple[str, ...], suggestion: str) -> None:
@@ -77,3 +92,56 @@ def test_version_says_which_kernels_are_in_use() -> None:
     assert "; pure Python kernels)" in run_module("--version", OTTLA_PURE="1")
     expected = "compiled" if is_compiled(kernel) else "pure Python"
     assert f"; {expected} kernels)" in run_module("--version", OTTLA_PURE="")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("kafka-topics.sh", "--list"), "kafka-topics.sh is `ottla topics` here: ottla topics --list"),
+        (("bin/kafka-topics.sh", "--topic", "a b"), "bin/kafka-topics.sh is `ottla topics` here: ottla topics --topic 'a b'"),
+        (("kafka-console-producer",), "kafka-console-producer is `ottla produce` here: ottla produce"),
+        (("kafka-topics.bat",), "is `ottla topics` here"),
+        (("zookeeper-server-start", "x"), "there is no zookeeper-server-start here: Kafka 4 has no ZooKeeper"),
+        (("zookeeper-shell.sh", "x"), "`ottla quorum describe`"),
+        (("kafka-server-start.sh", "server.properties"), "write `ottla server start server.properties`"),
+        (("server-start", "server.properties"), "write `ottla server start server.properties`"),
+        (("acls", "--list"), "Ottla has no access control yet"),
+    ],
+)
+def test_scripts_of_kafka_get_their_spelling(words: tuple[str, ...], sentence: str) -> None:
+    said = run_cli(*words)
+    assert said.rc == 2
+    assert sentence in said.err
+
+
+def test_every_script_of_kafka_is_known_and_its_command_exists() -> None:
+    for script in APACHE_SCRIPTS.split():
+        assert spelling([f"{script}.sh"]) is not None, script
+    for command in SAME_OPTIONS.values():
+        said = run_cli(*command.split()[: 2 if command.startswith(("perf", "brokers")) else 1], "--help")
+        assert said.rc == 0, command
+
+
+def test_refused_flags_are_not_suggested() -> None:
+    said = run_cli("leader-election", "--list")
+    assert said.rc == 2
+    assert "elect-leaders lists nothing: `ottla topics describe` shows leaders" in said.err
+    said = run_cli("elect-leaders", "--lsit")
+    assert "--broker-list" not in said.err
+    assert "--plain" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["--producer-props", "a.b=1", "acks=2"], ["--producer-props", "a.b=1", "--producer-props", "acks=2"]),
+        (["--command-property", "a=1", "load"], ["--command-property", "a=1", "load"]),
+        (["--command-property", "a.b=1", "c=d.txt"], ["--command-property", "a.b=1", "c=d.txt"]),
+        (["--command-property", "a=1", "--throughput", "-1"], ["--command-property", "a=1", "--throughput", "-1"]),
+        (["--payload-delimiter", "a=b", "c.d=e"], ["--payload-delimiter", "a=b", "c.d=e"]),
+        (["x", "--producer-props", "a=1", "load", "b.c=2"], ["x", "--producer-props", "a=1", "load", "b.c=2"]),
+        ([], []),
+    ],
+)
+def test_property_flags_take_several_values(given: list[str], meant: list[str]) -> None:
+    assert repeat_flags(given) == meant

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.support.servers.ottla_cli import run_cli
 
 from ottla.cli.main import ottla
 from ottla.errors import OttlaError
@@ -119,6 +120,15 @@ def test_a_missing_or_bad_file_is_named(config: Path, tmp_path: Path) -> None:
     failed = call("info", "-c", config)
     assert str(config) in str(failed.exception)
     assert "node.id" in str(failed.exception)
+
+
+def test_everything_wrong_with_an_old_file_gets_a_line_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("broker.id=0\nport=9092\nzookeeper.connect=localhost:2181\nlog.dirs=/tmp/x\n")
+    said = run_cli("storage", "format", "-t", "x", "-c", path)
+    assert said.rc == 1
+    assert said.err.splitlines()[0].startswith(f"ottla: {path}: the file is written for Kafka with ZooKeeper")
+    assert "  replace  broker.id=0 by node.id=0" in said.err.splitlines()
 
 
 def test_relative_directory_is_relative_to_the_working_directory(

@@ -1,5 +1,7 @@
 """The warnings at a node's start about settings without effect."""
 
+import pytest
+
 from ottla.config.broker_keys import BROKER_KEYS
 from ottla.config.notices import AUTHORIZER, PLUGINS, REMOVED, notices
 
@@ -34,6 +36,21 @@ def test_a_topic_setting_gets_the_brokers_name_for_it() -> None:
     assert notices({"segment.ms": "3"}) == [
         "segment.ms is no broker setting of Kafka 4.3 and has no effect; did you mean log.roll.ms?"
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("log.segment.ms", "log.roll.ms (for one topic: segment.ms)"),
+        ("log.segment.hours", "log.roll.hours"),
+        ("log.max.message.bytes", "message.max.bytes (for one topic: max.message.bytes)"),
+        ("log.min.insync.replicas", "min.insync.replicas"),
+        ("log.retention.days", "log.retention.hours"),
+    ],
+)
+def test_a_name_like_that_of_a_neighbour_gets_the_right_one(name: str, meant: str) -> None:
+    (told,) = notices({name: "3"})
+    assert told.endswith(f"did you mean {meant}?")
 
 
 def test_an_authorizer_without_effect_gets_its_own_notice() -> None:

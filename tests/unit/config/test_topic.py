@@ -82,6 +82,19 @@ def test_unknown_name_gets_a_hint() -> None:
         validate_topic_settings({"retention.msec": "1"})
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("log.retention.hours", "retention.ms"),
+        ("log.roll.ms", "segment.ms"),
+        ("log.index.size.max.bytes", "segment.index.bytes"),
+    ],
+)
+def test_a_brokers_name_for_a_topic_setting_gets_the_topics_name(name: str, meant: str) -> None:
+    with pytest.raises(InvalidConfig, match=rf"unknown topic setting {name}; did you mean {meant}\?"):
+        validate_topic_settings({name: "1"})
+
+
 def test_compaction_lags_must_not_cross() -> None:
     with pytest.raises(InvalidConfig, match=r"min\.compaction\.lag\.ms=10 is more than max\.compaction\.lag\.ms=5"):
         validate_topic_settings({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"})

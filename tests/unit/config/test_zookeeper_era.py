@@ -44,6 +44,7 @@ def test_stock_file_gets_every_change_at_once() -> None:
     [
         STOCK,
         {"zookeeper.connect": "localhost:2181"},
+        {"zookeeper.connect": "localhost:2181", "port": "1", "host.name": "localhost", "advertised.host.name": "here"},
         STOCK
         | {
             "broker.id": "-1",
@@ -66,6 +67,15 @@ def test_file_changed_as_told_is_taken(settings: dict[str, str]) -> None:
             changed[name] = value
     config = BrokerConfig.from_settings(changed)
     assert (config.is_broker, config.is_controller) == (True, True)
+
+
+def test_hosts_and_ports_become_listeners() -> None:
+    old = {"host.name": "inner", "port": "9093", "advertised.host.name": "outer", "advertised.port": "1234"}
+    lines = lines_for({"broker.id": "0", "zookeeper.connect": "localhost:2181", **old})
+    assert "  add      listeners=PLAINTEXT://inner:9093,CONTROLLER://:9094" in lines
+    assert "  add      advertised.listeners=PLAINTEXT://outer:1234" in lines
+    assert "  remove   port (listeners has it)" in lines
+    assert "  remove   advertised.port (advertised.listeners has it)" in lines
 
 
 def test_values_that_cannot_be_are_told_along() -> None:

@@ -26,10 +26,15 @@ BROKER_LIST = "it has been renamed: use --bootstrap-server HOST:PORT"
 
 def retired(flag: str, successor: str, takes_value: bool = True) -> Callable[[F], F]:
     """A flag that Kafka has removed: using it is an error that names `successor`."""
+    return refused(flag, f"{flag} is gone; {successor}", takes_value)
+
+
+def refused(flag: str, sentence: str, takes_value: bool = True) -> Callable[[F], F]:
+    """A flag that people try: using it is an error that says what to do instead. Help and suggestions leave it out."""
 
     def refuse(ctx: click.Context, param: click.Parameter, value: object) -> None:
         if value is not None and value is not False and not ctx.resilient_parsing:
-            raise click.UsageError(f"{flag} is gone; {successor}")
+            raise click.UsageError(sentence)
 
     # The value is optional, so that the flag without one gets the same error.
     extra: dict[str, Any] = {"is_flag": False, "flag_value": "given"} if takes_value else {"is_flag": True}

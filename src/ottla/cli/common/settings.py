@@ -17,7 +17,7 @@ import click
 
 from ottla.cli.common.output import warn
 from ottla.config.client import AdminSettings, admin_settings
-from ottla.config.client.kinds import ADMIN
+from ottla.config.client.kinds import ADMIN, KINDS
 from ottla.config.client.security import PASSWORD, TOKEN, USERNAME
 from ottla.config.java_properties import parse_properties
 from ottla.errors import ConfigError
@@ -75,8 +75,7 @@ def build_settings(
     """The settings of a command. `known` names the properties that the verb itself reads."""
     for name in properties:
         if name not in ADMIN.table and name not in known:
-            near = near_words(name, {*ADMIN.table, *known}, cutoff=0.8)
-            warn(f"this command does not use the setting {name}: it is ignored{f'; did you mean {near[0]}?' if near else ''}")
+            warn(f"this command does not use the setting {name}: it is ignored{_instead(name, known)}")
     outside = from_environment()
     if bootstrap_server is not None or any(properties.get(name) for name in ADDRESSES):
         outside = {name: value for name, value in outside.items() if name not in ADDRESSES}
@@ -89,6 +88,17 @@ def build_settings(
     for notice in settings.client.notices:
         warn(notice)
     return settings
+
+
+def _instead(name: str, known: frozenset[str]) -> str:
+    """What to write instead of an unused setting, as the end of a sentence; empty if nothing comes near."""
+    from ottla.config.client.names import replacement  # late: only mistakes need its tables
+
+    kinds = [kind for kind in KINDS if known.issuperset(kind.table)] or [ADMIN]
+    if advice := replacement(kinds, name):
+        return f"; {advice}"
+    near = near_words(name, {*ADMIN.table, *known}, cutoff=0.8)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def from_environment() -> dict[str, str]:
@@ -120,6 +130,19 @@ def _admin_settings(properties: Mapping[str, str]) -> AdminSettings:
         return admin_settings(config=given, keywords=login_for(given))
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
+
+
+def unknown_property(name: str, properties: Iterable[str]) -> str:
+    """What to do about a property that a formatter or reader does not have: the rest of the sentence."""
+    from ottla.config.client.names import replacement
+
+    given_elsewhere = "give it with --command-property"
+    if any(name in kind.table for kind in KINDS):
+        return f"it is a setting of the client; {given_elsewhere}"
+    if (advice := replacement(KINDS, name)) is not None:
+        return f"it was a setting of older or other clients: {advice}; {given_elsewhere}"
+    near = near_words(name, properties)
+    return f"did you mean {near[0]}?" if near else f"choose from {', '.join(properties)}"
 
 
 def whole_number(name: str, text: str, least: int = -1) -> int:

@@ -7,6 +7,7 @@ spelling; flags before a subcommand are moved behind it. So each action is one c
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -17,11 +18,46 @@ from ottla.errors.texts import near_words
 _VALUE_FLAGS = frozenset({"-b", "--bootstrap-server", "--bootstrap-controller", "--command-config", "--command-property"})
 """Flags with a value that may precede the subcommand."""
 
+_LIST_FLAGS = frozenset(
+    {
+        "--command-property",
+        "--producer-property",
+        "--producer-props",
+        "--consumer-property",
+        "--admin-property",
+        "--formatter-property",
+        "--reader-property",
+        "--property",
+    }
+)
+_SETTING = re.compile(r"(acks|retries|[a-z0-9]+(\.[a-z0-9_]+)+)=")
+"""What a setting looks like: its name has a dot, but for two."""
+
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """`did you mean create?` if a choice is similar to `word`, else an empty string."""
     near = near_words(word, choices, count=2, cutoff=0.7)
     return f"did you mean {' or '.join(sorted(near))}?" if near else ""
+
+
+def repeat_flags(args: Sequence[str]) -> list[str]:
+    """`args` with a property flag before each of its values: Kafka's tools take `--command-property linger.ms=10 acks=1`.
+
+    Every `KEY=VALUE` behind the first counts that looks like a setting. Others, such as names of files, stay arguments.
+    """
+    found: list[str] = []
+    flag = None
+    is_first = False
+    for arg in args:
+        if arg.startswith("-"):
+            flag, is_first = (arg, True) if arg in _LIST_FLAGS else (None, False)
+        elif flag is not None and not is_first and _SETTING.match(arg):
+            found.append(flag)
+        else:
+            flag = flag if is_first else None
+            is_first = False
+        found.append(arg)
+    return found
 
 
 class Commands(click.Group):

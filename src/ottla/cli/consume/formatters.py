@@ -15,6 +15,7 @@ import click
 
 from ottla.cli.common.escaping import escape_bytes, escape_json
 from ottla.cli.common.output import say
+from ottla.cli.common.settings import unknown_property
 from ottla.cli.consume.deserializers import BadData, Deserializer, as_text, find_deserializer
 from ottla.cli.consume.records import Consumed
 from ottla.ids import TopicPartition
@@ -71,7 +72,7 @@ class _Deserializers:
         for name in properties:
             is_known = name in PROPERTIES or name == "header.deserializer"
             if not is_known and not name.startswith(tuple(f"{part}.deserializer." for part in DESERIALIZED)):
-                raise click.UsageError(f"the formatter has no property {name}: choose from {', '.join(PROPERTIES)}")
+                raise click.UsageError(f"the formatter has no property {name}: {unknown_property(name, PROPERTIES)}")
         found: dict[str, Deserializer | None] = {}
         for part in DESERIALIZED:
             chosen = properties.get(f"{part}.deserializer")

@@ -22,8 +22,8 @@ Ends = Mapping[int, Mapping[TopicPartition, int]]
 """Broker → partition → where its log ends."""
 
 
-def ask_first(settings: ClientSettings, named: Named | None, yes: bool, needs_yes: bool) -> None:
-    """Say what an unclean election would lose, and ask. `needs_yes`: without a terminal, hold it only with --yes."""
+def ask_first(settings: ClientSettings, named: Named | None, yes: bool) -> None:
+    """Say what an unclean election would lose, and ask. Without a terminal it needs --yes."""
 
     async def find(cluster: Cluster) -> dict[TopicPartition, str]:
         described = await describe_named(cluster, named)
@@ -36,7 +36,7 @@ def ask_first(settings: ClientSettings, named: Named | None, yes: bool, needs_ye
     for text in dangers.values():
         warn(text)
     if dangers:
-        confirm(f"Elect leaders out of sync for {', '.join(map(str, dangers))}, and lose these records?", yes, needs_yes)
+        confirm(f"Elect leaders out of sync for {', '.join(map(str, dangers))}, and lose these records?", yes, needs_yes=True)
 
 
 async def _ends(cluster: Cluster, leaderless: Mapping[TopicPartition, PartitionDescription], live: Iterable[int]) -> Ends:

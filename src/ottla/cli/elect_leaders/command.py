@@ -1,7 +1,7 @@
 """The `elect-leaders` verb: preferred and unclean elections of partition leaders. Takes the flags of kafka-leader-election.
 
-An unclean election can lose acknowledged records: the command says which, and asks first. Without a terminal, --unclean needs
---yes; Kafka's spelling, --election-type UNCLEAN, does not, since scripts use it.
+An unclean election can lose acknowledged records: the command says which, and asks first. Without a terminal it needs --yes,
+in either spelling: --unclean, or Kafka's --election-type UNCLEAN.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import click
 
 from ottla.cli.common.completion import complete_topics, complete_words
-from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option, yes_option
+from ottla.cli.common.options import cluster_options, json_option, plain_option, refused, wide_option, yes_option
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.elect_leaders.asking import ask_first
@@ -43,6 +43,11 @@ The file has Kafka's form:
     shell_complete=complete_words(PREFERRED, UNCLEAN),
     help=f"Kafka's spelling of --unclean.  [default: {PREFERRED}]",
 )
+@refused(
+    "--list",
+    "elect-leaders lists nothing: `ottla topics describe` shows leaders, with --unavailable-partitions those that need one",
+    takes_value=False,
+)
 @yes_option
 @json_option
 @plain_option
@@ -72,7 +77,7 @@ def elect_leaders(
     named = named_partitions(places, topic, numbers, is_all, path_to_json_file)
     kind = UNCLEAN if unclean or election_type == UNCLEAN else PREFERRED
     if kind == UNCLEAN:
-        ask_first(settings, named, yes, needs_yes=unclean)  # kafka-leader-election, in scripts too, never asks
+        ask_first(settings, named, yes)
     outcomes = with_cluster(settings, lambda cluster: elect(cluster, kind, named))
     print_outcomes(kind, outcomes, as_json, plain)
     return 1 if any(each.result == FAILED for each in outcomes) else 0

@@ -20,7 +20,6 @@ from ottla.cli.perf.date_format import KAFKAS, DateFormat
 from ottla.cli.perf.numbers import finite_metrics, metric_lines
 from ottla.cli.perf.options import (
     INTERRUPTED,
-    PerfCommand,
     chosen_topic,
     interval_option,
     metrics_option,
@@ -48,7 +47,7 @@ CLIENT_ID = "perf-consumer-client"
 FETCH_SIZE = 1024 * 1024
 
 
-@click.command("consume", cls=PerfCommand, epilog=EXAMPLES)
+@click.command("consume", epilog=EXAMPLES)
 @topic_options
 @click.option("--include", metavar="REGEX", help="Read all topics whose names match, in place of TOPIC.")
 @click.option(

@@ -16,7 +16,7 @@ from ottla.cli.common.output import is_for_people, print_json, print_table, say,
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.perf.numbers import finite, fixed
-from ottla.cli.perf.options import INTERRUPTED, PerfCommand, chosen_topic, output_options
+from ottla.cli.perf.options import INTERRUPTED, chosen_topic, output_options
 from ottla.cli.perf.progress import ProgressBar
 from ottla.cli.perf.round_trips import REPORT_EVERY, TripPlan, create_if_missing, measure
 from ottla.client.cluster import Cluster
@@ -36,7 +36,7 @@ HEADINGS = ("#Records", "#Avg ms", "#Min", "#p50", "#p95", "#p99", "#p99.9", "#M
 _OLD_NAMES = ("bootstrap_server", "topic", "num_records", "producer_acks", "record_size", "command_config")
 
 
-class LatencyCommand(PerfCommand):
+class LatencyCommand(click.Command):
     """Reads Kafka's old spelling, too: five or six arguments without names."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -1,8 +1,8 @@
-"""Flags that the perf actions share, and how Kafka's spelling of lists of properties is read."""
+"""Flags that the perf actions share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
@@ -12,33 +12,7 @@ from ottla.cli.common.options import json_option, wide_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-LIST_FLAGS = frozenset({"--command-property", "--producer-property", "--producer-props"})
-"""Flags that Kafka's tool gives several values: `--command-property linger.ms=10 batch.size=32768`."""
 INTERRUPTED = 130
-
-
-class PerfCommand(click.Command):
-    """A command whose property flags take one or more values."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, repeat_flags(args))
-
-
-def repeat_flags(args: Sequence[str]) -> list[str]:
-    """`args` with a property flag before each of its values, as click reads them."""
-    found: list[str] = []
-    flag = None
-    is_first = False
-    for arg in args:
-        if arg.startswith("-"):
-            flag, is_first = (arg, True) if arg in LIST_FLAGS else (None, False)
-        elif flag is not None and not is_first and "=" in arg:
-            found.append(flag)
-        else:
-            flag = flag if is_first else None
-            is_first = False
-        found.append(arg)
-    return found
 
 
 def topic_options(function: F) -> F:

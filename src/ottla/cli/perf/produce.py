@@ -19,7 +19,6 @@ from ottla.cli.common.settings import ClientSettings
 from ottla.cli.perf.numbers import finite_metrics, metric_lines
 from ottla.cli.perf.options import (
     INTERRUPTED,
-    PerfCommand,
     chosen_topic,
     interval_option,
     metrics_option,
@@ -55,7 +54,7 @@ _CLOSE_S = 5.0
 _ERRORS_SHOWN_MAX = 5
 
 
-@click.command("produce", cls=PerfCommand, epilog=EXAMPLES)
+@click.command("produce", epilog=EXAMPLES)
 @topic_options
 @click.option("--num-records", type=click.IntRange(1), default=1_000_000, show_default=True, help="How many records to send.")
 @click.option(

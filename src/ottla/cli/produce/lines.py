@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import click
 
+from ottla.cli.common.settings import unknown_property
 from ottla.cli.produce.input import BadInput, Lines
 from ottla.cli.produce.records import Bytes, Columns, Headers
 from ottla.client.producer.headers import PackedHeaders
@@ -61,7 +62,7 @@ def build_format(properties: Mapping[str, str]) -> LineFormat:
     """The format that Kafka's reader properties describe. Unknown or conflicting properties are usage errors."""
     unknown = [name for name in properties if name not in PROPERTIES]
     if unknown:
-        raise click.UsageError(f"the reader has no property {unknown[0]}: choose from {', '.join(PROPERTIES)}")
+        raise click.UsageError(f"the reader has no property {unknown[0]}: {unknown_property(unknown[0], PROPERTIES)}")
 
     def flag(name: str) -> bool:
         return properties.get(name, "").strip().lower() == "true"

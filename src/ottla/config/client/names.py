@@ -236,6 +236,28 @@ def _advice(kind: ClientKind, name: str, dotted: str, is_keyword: bool) -> str:
     return ": see docs/client-settings.md for all of them"
 
 
+_ON_COMMAND_LINES = {
+    _CREDENTIALS: "set OTTLA_SASL_USERNAME and OTTLA_SASL_PASSWORD in the environment, or use sasl.jaas.config",
+    RETIRED["consumer.timeout.ms"]: "use --timeout-ms of `ottla consume`",
+    RETIRED["producer.type"]: "records are sent asynchronously; `ottla produce --sync` waits for each",
+}
+"""Advice for a program → the same for a command line."""
+
+
+def replacement(kinds: Iterable[ClientKind], name: str) -> str | None:
+    """What to do instead of giving a command the client setting `name`, which older clients or other libraries have.
+
+    None if the name was never one. `kinds` are the clients that the command makes.
+    """
+    dotted = name.strip().replace("_", ".").lower()
+    advice = RETIRED["zk.connect"] if dotted.startswith("zookeeper.") else RETIRED.get(dotted) or OTHER_LIBRARIES.get(dotted)
+    if advice is None:
+        return None
+    advice = _ON_COMMAND_LINES.get(advice, advice)
+    remarks = [_owners(advice, kind) for kind in kinds]
+    return advice + ("" if "" in remarks else remarks[0])
+
+
 def _is_server_setting(name: str) -> bool:
     from ottla.config.broker_keys import BROKER_KEYS
     from ottla.config.topic_keys import TOPIC_KEYS

@@ -12,6 +12,7 @@ from tests.compat.broker.tools.tool_scenarios import SCENARIOS
 from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.kafka_server import KafkaServer
 from tests.support.servers.kafka_tools import KafkaTools
+from tests.support.servers.ottla_cli import run_cli
 from tests.support.servers.ottla_server import StartServer
 
 from ottla.broker.handlers import MODULES
@@ -41,6 +42,8 @@ def test_tools_say_the_same(
 
 def test_api_versions(cluster: KafkaServer, kafka_tools: KafkaTools) -> None:
     said = kafka_tools.run("broker_api_versions", "--bootstrap-server", cluster.bootstrap).stdout
+    ours = run_cli("brokers", "api-versions", "--bootstrap-server", cluster.bootstrap).lines
+    assert ours == said.splitlines(), "ottla's command prints the same"
     assert said.startswith(f"{cluster.bootstrap} (id: 1 rack: null isFenced: false) -> (")
     found = {int(key): what for key, what in re.findall(r"^\s+\w+\((\d+)\): (.*?),?$", said, flags=re.MULTILINE)}
     for key in MODULES:

@@ -5,9 +5,11 @@ from pathlib import Path
 import click
 import pytest
 from tests.support.nodes.fake_node import FakeNetwork, FakeNode
+from tests.support.servers.ottla_cli import run_cli
 from tests.unit.cli.conftest import RunOttla
 
 from ottla.cli.common.settings import build_settings, parse_pairs
+from ottla.config.client.kinds import ADMIN, CONSUMER, PRODUCER, ClientKind
 
 
 def test_flags_override_files_and_files_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,3 +127,45 @@ def test_misspelt_setting_gets_a_suggestion(capsys: pytest.CaptureFixture[str]) 
         "ottla: this command does not use the setting lingr.ms: it is ignored; did you mean linger.ms?",
         "ottla: this command does not use the setting xyzzy: it is ignored",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "advice"),
+    [
+        ("block.on.buffer.full", PRODUCER, "use max.block.ms: how long"),
+        ("timeout.ms", PRODUCER, "use request.timeout.ms, or delivery.timeout.ms for the whole delivery"),
+        ("metadata.fetch.timeout.ms", PRODUCER, "use max.block.ms"),
+        ("fetch.message.max.bytes", CONSUMER, "use max.partition.fetch.bytes\n"),
+        ("fetch.message.max.bytes", PRODUCER, "use max.partition.fetch.bytes, which is a setting of consumer clients"),
+        ("consumer.timeout.ms", CONSUMER, "use --timeout-ms"),
+        ("sasl.username", ADMIN, "OTTLA_SASL_USERNAME"),
+        ("zookeeper.connect", ADMIN, "use bootstrap.servers"),
+    ],
+)
+def test_setting_by_an_old_name_gets_the_new_one(
+    name: str, kind: ClientKind, advice: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build_settings("a:1", {name: "1"}, frozenset(kind.table))
+    said = capsys.readouterr().err
+    assert said.startswith(f"ottla: this command does not use the setting {name}: it is ignored; ")
+    assert advice in said
+
+
+@pytest.mark.parametrize(
+    ("verb", "name", "advice"),
+    [
+        ("consume", "print.keys", "did you mean print.key?"),
+        ("consume", "print.timestmap", "did you mean print.timestamp?"),
+        ("consume", "key.deserialiser", "did you mean key.deserializer?"),
+        ("consume", "group.id", "it is a setting of the client; give it with --command-property"),
+        ("consume", "fetch.message.max.bytes", "use max.partition.fetch.bytes; give it with --command-property"),
+        ("consume", "zzz", "choose from print.timestamp, "),
+        ("produce", "parse.keys", "did you mean parse.key?"),
+        ("produce", "request.required.acks", "use acks; give it with --command-property"),
+    ],
+)
+def test_property_that_formatters_and_readers_lack(verb: str, name: str, advice: str) -> None:
+    said = run_cli(verb, "x", "--property", f"{name}=true")
+    assert said.rc == 2
+    assert f"has no property {name}: " in said.err
+    assert advice in said.err

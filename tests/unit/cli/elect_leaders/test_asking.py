@@ -26,15 +26,19 @@ def test_unclean_election_is_held_only_after_yes(ottla: RunOttla, electing: Fake
     assert not electing.asked_for(ElectLeadersRequest)
 
 
-def test_unclean_election_without_a_terminal_needs_yes(ottla: RunOttla, electing: FakeNode) -> None:
-    said = ottla("elect-leaders", "orders:0", "--unclean")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("elect-leaders", "orders:0", "--unclean"),
+        ("elect-leaders", "orders:0", "--election-type", "unclean"),
+        ("leader-election", "--election-type", "UNCLEAN", "--topic", "orders", "--partition", "0"),
+    ],
+)
+def test_unclean_election_without_a_terminal_needs_yes(ottla: RunOttla, electing: FakeNode, arguments: tuple[str, ...]) -> None:
+    said = ottla(*arguments)
     assert (said.rc, said.err.splitlines()[-1]) == (1, "ottla: nothing was changed: add --yes to say that you mean it")
     assert not electing.asked_for(ElectLeadersRequest)
-
-
-@pytest.mark.parametrize("verb", ["elect-leaders", "leader-election"])
-def test_kafkas_spelling_does_not_need_yes(ottla: RunOttla, electing: FakeNode, verb: str) -> None:
-    assert ottla(verb, "--election-type", "UNCLEAN", "--topic", "orders", "--partition", "0").rc == 0
+    assert ottla(*arguments, "--yes").rc == 0
     assert electing.asked_for(ElectLeadersRequest)
 
 

@@ -26,7 +26,7 @@ def asked(node: FakeNode) -> tuple[int, list[tuple[str, list[int]]] | None]:
         (("--topic", "orders"), (PREFERRED, [("orders", [0, 1])])),
         (("--topic", "orders", "--partition", 1, "--partition", 0), (PREFERRED, [("orders", [1, 0])])),
         (("--all",), (PREFERRED, None)),
-        (("--all-topic-partitions", "--election-type", "UNCLEAN"), (UNCLEAN, None)),
+        (("--all-topic-partitions", "--election-type", "UNCLEAN", "--yes"), (UNCLEAN, None)),
         (("orders:0", "--unclean", "--yes"), (UNCLEAN, [("orders", [0])])),
         (("--path-to-json-file", "-"), (PREFERRED, [("orders", [1])])),
     ],
