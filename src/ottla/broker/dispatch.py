@@ -27,6 +27,7 @@ from ottla.broker.net.fault_log import FaultLog
 from ottla.broker.parked import PARSED_BYTES_MAX, PARSED_BYTES_PER_BYTE, PARSED_ON_LOOP_BYTES, Parked, Prepared
 from ottla.broker.refusals import REPORTED, summary_of
 from ottla.broker.request import CloseConnection, ConnectionInfo, Declined, Handled, Pending, PendingTask, RequestContext
+from ottla.broker.request_log import request_log
 from ottla.broker.services import NodeServices, Services
 from ottla.env import OffLoop, Reserve
 from ottla.errors import BrokenInvariant, CorruptRecords, DecodeError, KafkaError, drop_frames
@@ -134,6 +135,8 @@ class Dispatcher:
                     hold_s = self._count_reply(counters, received_s, answered) - received_s
                     if hold_s > counters.hold_noted_s:
                         self._note_hold_of(frame, connection, counters, received_s, hold_s)
+                    if request_log.is_on:
+                        self._log_frame(frame, connection, answered, hold_s)
                     return answered
                 if isinstance(answered, Pending):
                     return self._park_frame(connection, frame, received_s, answered)
@@ -250,6 +253,17 @@ class Dispatcher:
         hold_s = self._count_reply(counters, context.received_s, parts) - began_s
         if hold_s > counters.hold_noted_s:
             self.health.note_request(counters, _hold(route.name, context, frame_bytes, began_s, hold_s))
+        if request_log.is_on:
+            request_log.line(
+                route.name,
+                context.version,
+                context.correlation_id,
+                context.client_id,
+                context.connection,
+                frame_bytes,
+                None if parts is None else sum(map(len, parts)),
+                self._monotonic_s() - context.received_s,
+            )
         if failure is not None:
             drop_frames(failure)
         return parts
@@ -296,6 +310,13 @@ class Dispatcher:
         name, version = APIS[header.request_api_key].name, header.request_api_version
         hold = RequestHold(began_s, hold_s, name, version, len(frame), header.client_id, connection)
         self.health.note_request(counters, hold)
+
+    def _log_frame(self, frame: bytearray, connection: ConnectionInfo, reply: list[Part], time_s: float) -> None:
+        """Log a request that was answered from its frame, without a context."""
+        header, _ = read_request_header(frame)
+        name, version = APIS[header.request_api_key].name, header.request_api_version
+        reply_bytes = sum(map(len, reply))
+        request_log.line(name, version, header.correlation_id, header.client_id, connection, len(frame), reply_bytes, time_s)
 
     def _topic_name(self, topic_id: Uuid) -> str | None:
         assert self.services is not None

@@ -1,13 +1,19 @@
 """Reads and sets the levels of Ottla's loggers while the node runs, with Kafka's names for the levels.
 
 `root` is the logger of the whole package; it and the loggers below it are Python's, shared by all nodes of a process.
-Loggers of other packages are not touched.
+Loggers of other packages are not touched. A logger is also found by the name that log lines print, without `ottla.`.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import Final, Protocol
+
+from ottla.broker.request_log import request_log
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import near_words
 
 ROOT: Final = "root"
 LEVELS: Final[dict[str, int]] = {
@@ -21,6 +27,13 @@ LEVELS: Final[dict[str, int]] = {
 """Kafka's level → Python's."""
 
 _PACKAGE: Final = "ottla"
+_KAFKAS_NAMES: Final = {
+    "kafka.controller": "ottla.controller",
+    "kafka.log.LogCleaner": "ottla.log",
+    "kafka.request.logger": "ottla.requests",
+    "state.change.logger": "ottla.partitions",
+}
+"""Loggers that Kafka's documentation names → ours."""
 
 
 class Loggers(Protocol):
@@ -48,6 +61,18 @@ class PythonLoggers:
 
     def set_level(self, name: str, level: str | None) -> None:
         logging.getLogger(_PACKAGE if name == ROOT else name).setLevel(logging.NOTSET if level is None else LEVELS[level])
+        request_log.refresh()
+
+
+def find_logger(name: str, known: Collection[str]) -> str:
+    """The logger of `known` that is meant: by its name, as log lines print it, or by Kafka's name. Raises `KafkaError`."""
+    for meant in (name, f"{_PACKAGE}.{name}", _KAFKAS_NAMES.get(name), ROOT if name == _PACKAGE else None):
+        if meant in known:
+            return meant
+    short = [each.removeprefix(f"{_PACKAGE}.") for each in known]
+    near = near_words(name.removeprefix(f"{_PACKAGE}."), short)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(short)}"
+    raise KafkaError(ErrorCode.INVALID_CONFIG, f"there is no logger {name}: {hint}")
 
 
 def _level_name(logger: logging.Logger) -> str:

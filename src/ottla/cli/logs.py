@@ -112,11 +112,24 @@ def discard_empty_files() -> None:
                 handler.discard_empty()
 
 
+class _TerminalLevel(logging.Filter):
+    """Lets lines of `level` and above pass, and all lines of loggers that `ottla configs alter` has set below `usual`."""
+
+    def __init__(self, level: int, usual: int) -> None:
+        super().__init__()
+        self._level, self._usual = level, usual
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= self._level or logging.getLogger(record.name).getEffectiveLevel() < self._usual
+
+
 def configure_logging(*, level: str, directory: Path | None = None) -> None:
     """Log to the terminal at `level` and above, and to files in `directory`, if given, at INFO and above."""
     terminal = logging.StreamHandler(sys.stderr)
     terminal.setFormatter(LineFormatter())
-    terminal.setLevel(level)
+    levels = logging.getLevelNamesMapping()
+    usual = levels[level] if directory is None else logging.INFO
+    terminal.addFilter(_TerminalLevel(levels[level], usual))
     handlers: list[logging.Handler] = [terminal]
     if directory is not None:
         try:
@@ -131,4 +144,4 @@ def configure_logging(*, level: str, directory: Path | None = None) -> None:
     package = logging.getLogger("ottla")
     package.handlers = handlers
     package.propagate = False
-    package.setLevel(logging.INFO if directory is not None else level)
+    package.setLevel(usual)

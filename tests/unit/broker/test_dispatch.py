@@ -14,6 +14,7 @@ from ottla.broker import dispatch
 from ottla.broker.dispatch import Route, load_module
 from ottla.broker.handlers import MODULES, ON_CONTROLLER
 from ottla.broker.interception import Interception
+from ottla.broker.loggers import PythonLoggers
 from ottla.broker.parked import Parked
 from ottla.broker.request import CloseConnection, ConnectionInfo, RequestContext
 from ottla.errors import BrokenInvariant, KafkaError
@@ -204,6 +205,34 @@ def test_hold_of_a_request_answered_from_its_frame_is_noted(caplog: pytest.LogCa
         assert "bytes (client id 'tester') from peer.example:5123" in caplog.text
 
     run(test)
+
+
+def test_every_request_is_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        dispatcher = server.dispatcher
+        now_s = [100.0]
+        dispatcher._monotonic_s = lambda: now_s[0]
+
+        def answer(frame: bytearray) -> list[bytes]:
+            now_s[0] += 0.0025
+            return [b"reply"]
+
+        ask(server, info, produce("a"))
+        assert not caplog.messages, "off by default"
+        dispatcher._fast_paths[ApiKey.PRODUCE] = cast(Any, SimpleNamespace(answer=answer))
+        PythonLoggers().set_level("ottla.requests", "DEBUG")
+        ask(server, info, shake("plain", 77))
+        dispatcher.dispatch(info, bytearray(produce("a")[4:]))
+        PythonLoggers().set_level("ottla.requests", None)
+        ask(server, info, shake("plain", 78))
+
+    run(test)
+    frames = len(shake("plain", 77)) - 4, len(produce("a")) - 4
+    general, fast = [record.getMessage() for record in caplog.records if record.levelno == logging.DEBUG]
+    who = "client id 'tester') from peer.example:5123 on PLAINTEXT:"
+    assert general.startswith(f"SaslHandshake version 1 (correlation id 77, {who} {frames[0]} bytes, answered with ")
+    assert fast.startswith("Produce version 3 (correlation id ")
+    assert fast.endswith(f"{who} {frames[1]} bytes, answered with 5 bytes after 2.500 ms")
 
 
 def test_kafka_error_is_answered_and_logged(caplog: pytest.LogCaptureFixture) -> None:

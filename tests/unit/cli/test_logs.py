@@ -37,6 +37,20 @@ def test_line_has_time_level_and_logger(tmp_path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().err.splitlines() == [second], "the terminal shows only its level"
 
 
+def test_logger_set_to_a_lower_level_is_shown_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(level="INFO")
+    requests = logging.getLogger("ottla.requests")
+    requests.debug("not yet")
+    requests.setLevel(logging.DEBUG)
+    try:
+        requests.debug("Produce version 13")
+        logging.getLogger("ottla.node").debug("another logger")
+    finally:
+        requests.setLevel(logging.NOTSET)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("DEBUG    requests: Produce version 13")
+
+
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Vienna", "America/St_Johns"])
 def test_time_of_a_line_can_be_pasted_into_an_option(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", zone)

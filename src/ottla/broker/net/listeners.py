@@ -17,6 +17,7 @@ from ottla.broker.net.limits import ConnectionLimits, ListenerCount
 from ottla.broker.net.memory import FOLLOWERS_BYTES, RequestMemory
 from ottla.broker.net.settings import NetSettings
 from ottla.broker.request import ConnectionInfo
+from ottla.broker.request_log import request_log
 from ottla.config.listeners import Listener as ListenerSetting
 from ottla.env import Listener, SocketOptions, Stream, World
 from ottla.wire.framing import READ_AHEAD_BYTES
@@ -179,6 +180,7 @@ class Listeners:
                 logging.WARNING, host, "refusing a connection on %s: %s", listener.count.name, refusal
             )
             return None
+        request_log.refresh()
         now_s = asyncio.get_running_loop().time()
         listener.limits.add(listener.count, host, now_s)
         self._counters.accepted += 1

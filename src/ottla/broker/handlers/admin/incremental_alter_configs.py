@@ -20,7 +20,7 @@ from ottla.broker.handlers.admin.config_changes import (
 )
 from ottla.broker.handlers.admin.controller_calls import decided
 from ottla.broker.lane import Pauses
-from ottla.broker.loggers import LEVELS, ROOT, Loggers
+from ottla.broker.loggers import LEVELS, ROOT, Loggers, find_logger
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError, drop_frames
 from ottla.errors.codes import ErrorCode
@@ -91,9 +91,8 @@ def _change_loggers(loggers: Loggers, resource: AlterConfigsResource, validate_o
     for config in resource.configs:
         if config.config_operation not in (SET, DELETE):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"logger {config.name}: a level can be set or removed, nothing else")
-        if config.name not in known:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"there is no logger {config.name}")
-        if config.config_operation == DELETE and config.name == ROOT:
+        name = find_logger(config.name, known)
+        if config.config_operation == DELETE and name == ROOT:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"the level of {ROOT} cannot be removed: set another")
         if config.config_operation == SET and config.value not in LEVELS:
             raise KafkaError(
@@ -103,5 +102,6 @@ def _change_loggers(loggers: Loggers, resource: AlterConfigsResource, validate_o
         return
     for config in resource.configs:
         level = config.value if config.config_operation == SET else None
-        loggers.set_level(config.name, level)
-        logger.warning("logger %s now has %s", config.name, "the level of its parent" if level is None else f"level {level}")
+        name = find_logger(config.name, known)
+        loggers.set_level(name, level)
+        logger.warning("logger %s now has %s", name, "the level of its parent" if level is None else f"level {level}")

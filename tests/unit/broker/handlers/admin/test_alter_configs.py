@@ -26,7 +26,7 @@ from tests.support.cases.config_cases import (
 from tests.support.nodes.config_node import ConfigNode
 
 from ottla.broker.handlers.admin import alter_configs, incremental_alter_configs
-from ottla.broker.loggers import PythonLoggers
+from ottla.broker.loggers import PythonLoggers, find_logger
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.metadata_records import ConfigRecord
@@ -154,6 +154,21 @@ def test_logger_levels_change_at_once_and_only_if_all_are_valid() -> None:
     assert change(node, Case(NONE, BROKER_LOGGER, "1", [("ottla.log", DELETE, None)])) == [NONE]
     assert node.loggers.now == {"root": "WARN", "ottla.log": "WARN"}
     assert node.written == []
+
+
+@pytest.mark.parametrize("name", ["ottla.log", "log", "kafka.log.LogCleaner"])
+def test_logger_is_found_by_the_name_that_log_lines_print(name: str) -> None:
+    node = ConfigNode()
+    assert change(node, Case(NONE, BROKER_LOGGER, "1", [(name, SET, "DEBUG")])) == [NONE]
+    assert node.loggers.now["ottla.log"] == "DEBUG"
+
+
+def test_misspelt_logger_gets_a_suggestion() -> None:
+    known = ["root", "ottla.coordinator", "ottla.log"]
+    with pytest.raises(KafkaError, match=r"there is no logger coordinater: did you mean coordinator\?"):
+        find_logger("coordinater", known)
+    with pytest.raises(KafkaError, match=r"there is no logger org\.apache\.zoo: there are root, coordinator, log"):
+        find_logger("org.apache.zoo", known)
 
 
 def test_python_logger_gets_the_new_level() -> None:
