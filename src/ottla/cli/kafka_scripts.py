@@ -61,7 +61,7 @@ SENTENCES: dict[str, str] = {
     "kafka-run-class": "Java classes cannot run here: name the command itself, such as `ottla dump-log` or `ottla get-offsets`",
     "kafka-server-start": (
         "write `ottla server start server.properties`, or `ottla up` for a node with sane defaults and no file; "
-        "`ottla server config` writes a file to begin with"
+        "`ottla storage sample` writes a file to begin with"
     ),
     "kafka-server-stop": "end a node with Ctrl-C, or with SIGTERM to its process: kill PID",
     "kafka-share-consumer-perf-test": _NO_SHARE_GROUPS,

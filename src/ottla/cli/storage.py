@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
+  ottla storage sample                         a server.properties to begin with; --nodes 3 for a cluster
   ottla storage random-uuid
   ottla storage format --standalone -t $(ottla storage random-uuid) -c server.properties
   ottla storage format --standalone -t ID -c server.properties --feature group.version=0
@@ -114,6 +115,33 @@ def format_command(
     with real_world() as world:
         for line in asyncio.run(format_directories(world, settings, options)):
             say(line)
+
+
+@storage.command()
+@click.option(
+    "--nodes", type=click.IntRange(1, 3), default=1, show_default=True, help="1: one node. 3: three files of a cluster."
+)
+@click.option("--host", default="localhost", show_default=True, help="Where the nodes listen.")
+@click.option(
+    "--port", type=click.IntRange(1, 55_000), default=9092, show_default=True, help="The port of the first node, for clients."
+)
+@click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
+def sample(folder: Path, nodes: int, host: str, port: int) -> None:
+    """Write a commented server.properties to begin with to FOLDER, or three for a cluster; files that exist are kept.
+
+    The first lines of each file say how to format the log directory and start the node.
+    """
+    from ottla.config.samples import one_node, three_nodes
+
+    if nodes == 2:
+        raise click.UsageError("--nodes 2: two controllers are no better than one, since both must be up. Choose 1 or 3")
+    files = one_node(host, port) if nodes == 1 else three_nodes(host, port)
+    if existing := [name for name in files if (folder / name).exists()]:
+        raise click.ClickException(f"{folder / existing[0]} exists already: name another folder, or move it away")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+        say(f"Wrote {folder / name}: its first lines say how to start the node.")
 
 
 def read_config(path: Path) -> BrokerConfig:
