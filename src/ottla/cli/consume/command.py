@@ -109,7 +109,7 @@ def consume(settings: ClientSettings, names: tuple[str, ...], topic: str | None,
 
     code = 0
     try:
-        with_cluster(settings, lambda cluster: run(cluster, options, formatter, write, counter))
+        with_cluster(settings, lambda cluster: run(cluster, options, formatter, write, counter), is_patient=True)
     except KeyboardInterrupt:
         code = INTERRUPTED
     except OttlaError:

@@ -93,7 +93,7 @@ def latency(
     code = None
     try:
         with client_logs_shown():
-            with_cluster(settings, run.measure)
+            with_cluster(settings, run.measure, is_patient=True)
     except KeyboardInterrupt:
         code = INTERRUPTED
     finally:

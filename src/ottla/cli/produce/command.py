@@ -161,7 +161,7 @@ def _run(
     code = 0
     gc.freeze()  # what is loaded by now stays: the collector need not walk it for every 700 records (10 % of the time)
     try:
-        with_cluster(settings, lambda cluster: run(cluster, options, reader, source, ledger, prompt))
+        with_cluster(settings, lambda cluster: run(cluster, options, reader, source, ledger, prompt), is_patient=True)
     except KeyboardInterrupt:
         failure, code = "interrupted", INTERRUPTED
     except Terminated as end:

@@ -67,7 +67,7 @@ def progress_line(progress: Progress, seconds: float) -> str:
 def await_done(settings: ClientSettings, plan: Plan, path: str) -> bool:
     """Wait until nothing of a plan moves any more, and remove the throttles. Whether all is as the plan says."""
     try:
-        status = with_cluster(settings, lambda cluster: _wait(cluster, plan, path))
+        status = with_cluster(settings, lambda cluster: _wait(cluster, plan, path), is_patient=True)
     except KeyboardInterrupt:
         _erase()
         raise KeyboardInterrupt(

@@ -5,9 +5,12 @@ import json
 import pytest
 from tests.support.nodes.fake_node import FakeNode
 from tests.unit.cli.conftest import RunOttla
+from tests.unit.cli.sick_cluster import sick_node
 
 from ottla.cli.common import running
+from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.wire.messages.describe_quorum import DescribeQuorumRequest
 from ottla.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -15,8 +18,9 @@ from ottla.wire.messages.list_partition_reassignments import (
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> tuple[str, ...]:
+def impatient(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> tuple[str, ...]:
     """Options with which a command gives up soon."""
+    ottla("reassign", "list")  # imports what a first request needs, which may take longer than SILENT_S here
     monkeypatch.setattr(running, "SILENT_S", 0.1)
     monkeypatch.setattr(running, "_LOOK_S", 0.02)
     path = f"{tmp_path}/client.properties"
@@ -52,3 +56,40 @@ def test_wait_for_a_broker_names_the_request(ottla: RunOttla, node: FakeNode, im
     assert "ottla: waiting for a broker: it has not answered DescribeCluster yet\n" in said.err
     node.handlers[DescribeClusterRequest] = lambda request, version: DescribeClusterResponse(cluster_id="id")
     assert ottla("cluster", "id", *impatient).err == ""
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits that count as long after a moment."""
+    for name, seconds in (("SILENT_S", 0.1), ("ANSWER_S", 0.4), ("_LOOK_S", 0.02)):
+        monkeypatch.setattr(running, name, seconds)
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("command", [("reassign", "list"), ("quorum", "describe"), ("topics", "create", "new")])
+def test_command_without_an_active_controller_fails_soon(ottla: RunOttla, node: FakeNode, command: tuple[str, ...]) -> None:
+    for request in (ListPartitionReassignmentsRequest, DescribeQuorumRequest, CreateTopicsRequest):
+        node.handlers[request] = lambda request, version: None
+    said = ottla(*command)
+    assert said.rc == 1
+    error = said.err.splitlines()[-1]
+    assert "s, and the cluster has no active controller. Start a majority of the controllers; until then" in error
+    assert error.endswith("--command-property default.api.timeout.ms=60000")
+
+
+@pytest.mark.usefixtures("soon")
+def test_explicit_timeout_wins_over_the_missing_controller(ottla: RunOttla, node: FakeNode) -> None:
+    for request in (ListPartitionReassignmentsRequest, DescribeQuorumRequest):
+        node.handlers[request] = lambda request, version: None
+    said = ottla("reassign", "list", "--command-property", "default.api.timeout.ms=900", "request.timeout.ms=800")
+    assert said.rc == 1
+    assert "no active controller" not in said.err
+
+
+@pytest.mark.usefixtures("soon")
+def test_slow_controller_is_waited_for(ottla: RunOttla, node: FakeNode) -> None:
+    answers = [None, ListPartitionReassignmentsResponse()]
+    node.handlers[ListPartitionReassignmentsRequest] = lambda request, version: answers.pop(0)
+    node.handlers[DescribeQuorumRequest] = sick_node().handlers[DescribeQuorumRequest]
+    assert ottla("reassign", "list", "--command-property", "request.timeout.ms=700").rc == 0
+    assert not answers
