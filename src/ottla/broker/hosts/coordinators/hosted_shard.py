@@ -5,9 +5,12 @@ batch that is appended on the loop's next turn, together with those of all decis
 everything that was written before it is committed (`ottla.coordinator.contract`). Records of a transaction have a batch of
 their own.
 
-If an append fails, or is not committed in time, the shard is ahead of its log: it is given up with all parked requests, and its
-owner loads it again. While fewer replicas are in sync than min.insync.replicas, every append would fail: requests that may
-write are refused before they are decided, timeouts wait, and requests that only read are served. One event loop; plain calls.
+A response whose records are not committed within the commit timeout is replaced by COORDINATOR_NOT_AVAILABLE. The shard stays
+as it is: the records are in its log, and are committed later unless another node becomes the leader. Orders wait until then.
+
+If an append fails, the shard is ahead of its log: it is given up with all parked requests, and its owner loads it again. While
+fewer replicas are in sync than min.insync.replicas, every append would fail: requests that may write are refused before they
+are decided, timeouts wait, and requests that only read are served. One event loop; plain calls.
 """
 
 from __future__ import annotations
@@ -77,10 +80,17 @@ class PendingFrame(PendingReply):
 
 
 class Waiting(NamedTuple):
-    """Responses and orders that wait until everything below `end_offset` is committed."""
+    """Responses that wait until everything below `end_offset` is committed, but not longer than until `deadline_s`."""
 
     end_offset: int
+    deadline_s: float
     answers: list[Answer]
+
+
+class Ordered(NamedTuple):
+    """Orders that wait until everything below `end_offset` is committed, however long that takes."""
+
+    end_offset: int
     orders: list[Any]
 
 
@@ -106,9 +116,11 @@ class HostedShard(Generic[S]):
         self._batch_bytes = BATCH_OVERHEAD_BYTES
         self._is_append_due = False
         self._waiting: deque[Waiting] = deque()
+        self._ordered: deque[Ordered] = deque()
         self._commit_timer: asyncio.TimerHandle | None = None
-        self._timed_offset = 0
-        """The end of what the timer watches: its time is over if that is not replicated."""
+        """Goes off at or before the deadline of the first of `_waiting`; it stays set when that one is answered."""
+        self._late_offset: int | None = None
+        """The end of the records whose lateness was logged; None if none are late."""
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_ms: int | None = None
         self.shard = shard
@@ -134,7 +146,7 @@ class HostedShard(Generic[S]):
     def reply_when_committed(self, commit: Commit) -> PendingFrame:
         """The reply to a commit that the fast path has appended, for when everything up to it is committed."""
         reply = PendingFrame(commit)
-        self._waiting.append(Waiting(self._end_offset, [Answer(reply, None)], []))
+        self._wait([Answer(reply, None)])
         self.settle()
         return reply
 
@@ -188,7 +200,10 @@ class HostedShard(Generic[S]):
             for reply, response in effects.answers:
                 _deliver(reply, response)
         elif effects.answers or effects.orders:
-            self._waiting.append(Waiting(self._end_offset, effects.answers, effects.orders))
+            if effects.answers:
+                self._wait(effects.answers)
+            if effects.orders:
+                self._ordered.append(Ordered(self._end_offset, effects.orders))
             if not self._batch:
                 self.settle()
         self._set_alarm()
@@ -200,6 +215,7 @@ class HostedShard(Generic[S]):
         log = partition.log
         return (
             not self._waiting
+            and not self._ordered
             and not self._batch
             and log.high_watermark == log.log_end_offset
             and partition.is_leading
@@ -308,37 +324,49 @@ class HostedShard(Generic[S]):
             return True
         committed = self.partition.log.high_watermark
         while self._waiting and self._waiting[0].end_offset <= committed:
-            _, answers, orders = self._waiting.popleft()
-            for reply, response in answers:
+            for reply, response in self._waiting.popleft().answers:
                 _deliver(reply, response)
-            if orders:
-                self._owner.carry_out(self, orders)
-        if self._waiting:
-            self._wait_for_commit()
+        while self._ordered and self._ordered[0].end_offset <= committed:
+            self._owner.carry_out(self, self._ordered.popleft().orders)
+        if self._late_offset is not None and self._late_offset <= committed:
+            logger.info("%s: the replicas have caught up with its late records", self.partition.name)
+            self._late_offset = None
+        if self._waiting or self._ordered:
+            self.partition.ack_waits[self] = None
             return False
-        if self._commit_timer is not None:
-            self._commit_timer.cancel()
-            self._commit_timer = None
         return True
 
-    def _wait_for_commit(self) -> None:
-        self.partition.ack_waits[self] = None
+    def _wait(self, answers: list[Answer]) -> None:
+        """Have `answers` wait until everything written so far is committed. Each has the whole commit timeout for itself."""
+        deadline_s = self._loop.time() + self._commit_timeout_s
+        self._waiting.append(Waiting(self._end_offset, deadline_s, answers))
         if self._commit_timer is None:
-            self._timed_offset = self._waiting[0].end_offset
-            self._commit_timer = self._loop.call_later(self._commit_timeout_s, self._commit_is_late)
+            self._commit_timer = self._loop.call_at(deadline_s, self._commit_is_late)
 
     def _commit_is_late(self) -> None:
+        """Fail the responses whose time is over. The shard keeps their records, and orders go on waiting for them."""
         self._commit_timer = None
-        if self._waiting and self.partition.log.high_watermark >= self._timed_offset:
-            self._wait_for_commit()  # later ones wait now, and their time begins
-            return
+        if self.settle():
+            return  # nothing waits, or the shard is given up
+        now_s = self._loop.time()
+        while self._waiting and self._waiting[0].deadline_s <= now_s:
+            end_offset, _, answers = self._waiting.popleft()
+            self._log_late(end_offset)
+            for reply, _ in answers:
+                _deliver(reply, _late(self.partition, self._commit_timeout_s))
+        if self._waiting and self._commit_timer is None and not self.is_over:
+            self._commit_timer = self._loop.call_at(self._waiting[0].deadline_s, self._commit_is_late)
+
+    def _log_late(self, end_offset: int) -> None:
+        if self._late_offset is not None:
+            return  # one line until the replicas have caught up
+        self._late_offset = end_offset
         logger.error(
-            "the replicas of %s did not replicate its records in %g s (%s): the requests that wait for them fail",
+            "the replicas in sync of %s did not replicate its records in %g s (%s): requests that wait for them fail until they do",
             self.partition.name,
             self._commit_timeout_s,
             "offsets.commit.timeout.ms" if self.partition.topic == OFFSETS_TOPIC else "request.timeout.ms",
         )
-        self.give_up(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     # -- time
 
@@ -381,8 +409,8 @@ class HostedShard(Generic[S]):
 
     # -- giving up
 
-    def give_up(self, code: int = ErrorCode.NOT_COORDINATOR) -> None:
-        """Stop serving: parked requests get `code`, at which clients look for the coordinator again."""
+    def give_up(self) -> None:
+        """Stop serving: parked requests get NOT_COORDINATOR, at which clients look for the coordinator again."""
         if self.is_over:
             return
         self.is_over = True
@@ -392,17 +420,27 @@ class HostedShard(Generic[S]):
                 timer.cancel()
         self._alarm = self._commit_timer = None
         waiting, self._waiting = self._waiting, deque()
-        for _, answers, _ in waiting:
+        self._ordered.clear()
+        self._owner.given_up(self)  # first: a delivered response can make a connection's next request come at once
+        for _, _, answers in waiting:
             for reply, _ in answers:
-                _deliver(reply, _lost(self.partition, code))
-        for reply, refusal in self.shard.refuse_waiting(_lost(self.partition, code)):
+                _deliver(reply, _lost(self.partition))
+        for reply, refusal in self.shard.refuse_waiting(_lost(self.partition)):
             _deliver(reply, refusal)
-        self._owner.given_up(self)
 
 
-def _lost(partition: Partition, code: int = ErrorCode.NOT_COORDINATOR) -> KafkaError:
+def _lost(partition: Partition) -> KafkaError:
     return KafkaError(
-        code, f"the coordinator for {partition.name} is loaded again or has moved: find the coordinator and ask again"
+        ErrorCode.NOT_COORDINATOR,
+        f"the coordinator for {partition.name} is loaded again or has moved: find the coordinator and ask again",
+    )
+
+
+def _late(partition: Partition, timeout_s: float) -> KafkaError:
+    return KafkaError(
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        f"the replicas in sync of {partition.name} did not replicate the coordinator's records in {timeout_s:g} s. They stay in "
+        "its log, so the request may still take effect: ask again",
     )
 
 

@@ -91,12 +91,17 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         hosted = self.active.get(index)
         if hosted is not None and hosted.partition.is_leading and not hosted.is_over:
             return hosted
-        if (index in self._loading or index in self._reloads) and self._is_led(index):
+        if not self._is_led(index):
             raise KafkaError(
-                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the coordinator still reads {self.topic}-{index}: ask again"
+                ErrorCode.NOT_COORDINATOR, f"this node does not lead {self.topic}-{index}: find the coordinator and ask there"
             )
+        if self._is_stopped:
+            raise KafkaError(
+                ErrorCode.NOT_COORDINATOR, f"this node is stopping, with the coordinator for {self.topic}-{index}: find the new one"
+            )
+        # Also before `follow` knows of the partition: it is about to load it.
         raise KafkaError(
-            ErrorCode.NOT_COORDINATOR, f"this node does not lead {self.topic}-{index}: find the coordinator and ask there"
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the coordinator still reads {self.topic}-{index}: ask again"
         )
 
     def ask(
@@ -176,6 +181,7 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         try:
             async with self._reading:
                 count = await load_shard(shard, self._log_kind, partition, self._partitions.cold_reads, self.read_bytes)
+            self.bring_up_to_date(shard)
         except (KafkaError, OSError) as failure:
             logger.error("%s could not be read, so its coordinator is not available: %s", partition.name, failure)
             self._load_failed(index)
@@ -196,7 +202,6 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         self._begin(partition, shard)
 
     def _begin(self, partition: Partition, shard: S) -> None:
-        self.bring_up_to_date(shard)
         hosted = self.active[partition.index] = HostedShard(self, shard, partition, self._clock, self._commit_timeout_ms)
         hosted.codec = self.codec
         hosted.begin()

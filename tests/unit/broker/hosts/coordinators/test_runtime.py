@@ -104,49 +104,6 @@ def test_responses_without_records_wait_for_the_replicas_too() -> None:
     virtual(scenario())
 
 
-def test_commit_timeout_gives_up_the_shard_and_loads_it_again() -> None:
-    async def scenario() -> None:
-        held = await HeldPartitions.open()
-        await held.make_topic(OFFSETS_TOPIC, replicas=(1, 2))
-        runtime = tally_runtime(held, commit_timeout_ms=500)
-        runtime.follow()
-        with pytest.raises(KafkaError) as late:
-            await set_to(runtime, "a", 1)
-        assert late.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-        with pytest.raises(KafkaError) as loading:
-            runtime.shard_for("a")
-        assert loading.value.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        await asyncio.sleep(RELOAD_DELAY_S + 0.1)
-        assert numbers(runtime) == {"a": 1}, "it is in the log anyway"
-
-    virtual(scenario())
-
-
-def test_commit_timeout_begins_again_when_what_it_watched_is_replicated() -> None:
-    """Else a request that came late would fail with the time of an earlier one, though the replicas make progress."""
-
-    async def scenario() -> None:
-        held = await HeldPartitions.open()
-        await held.make_topic(OFFSETS_TOPIC, replicas=(1, 2))
-        runtime = tally_runtime(held, commit_timeout_ms=500)
-        runtime.follow()
-        started_s = asyncio.get_running_loop().time()
-        first = asyncio.ensure_future(set_to(runtime, "a", 1))
-        await asyncio.sleep(0.3)
-        second = asyncio.ensure_future(set_to(runtime, "b", 2))
-        await asyncio.sleep(0.1)
-        held.partition(OFFSETS_TOPIC).follower_fetches(2, 1, 0, -1)
-        assert await first == "a=1"
-        await asyncio.sleep(0.5)
-        assert not second.done(), "0.9 s after the first request: the time of the second began at 0.5 s"
-        with pytest.raises(KafkaError) as late:
-            await asyncio.wait_for(second, 30)
-        assert late.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE, "nothing more was replicated"
-        assert asyncio.get_running_loop().time() == pytest.approx(started_s + 1, abs=0.05)
-
-    virtual(scenario())
-
-
 @pytest.mark.parametrize("crash", [False, True])
 def test_a_restart_loads_what_was_answered(crash: bool) -> None:
     async def scenario() -> None:
