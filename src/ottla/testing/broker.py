@@ -11,7 +11,7 @@ from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ottla.testing.aio import AsyncBroker
-from ottla.testing.engine import Engine
+from ottla.testing.engine import Engine, Report
 from ottla.testing.errors import BrokerFailed, NotRunning, TimedOut
 from ottla.testing.host import Facts
 from ottla.testing.topic_helpers import TopicHelpers
@@ -106,6 +106,10 @@ class Broker(TopicHelpers):
     def log_lines(self) -> list[str]:
         """The last lines that it has logged, with the requests it refused."""
         return list(self._engine.log_lines)
+
+    def _report(self, since: float) -> Report | None:
+        """For the pytest plugin: what happened since a time."""
+        return self._engine.report(since)
 
     @property
     def _facts(self) -> Facts:

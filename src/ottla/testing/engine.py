@@ -10,10 +10,11 @@ import asyncio
 import shutil
 import tempfile
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ottla.errors import KafkaError, NetworkError, OttlaError, UnreachableError
 from ottla.testing.arguments import (
@@ -28,6 +29,7 @@ from ottla.testing.arguments import (
 from ottla.testing.background import Background
 from ottla.testing.errors import BrokerFailed, NotRunning, without_internals
 from ottla.testing.host import Facts, Host, Launch
+from ottla.testing.logs import lines_since
 from ottla.testing.records import Record
 from ottla.testing.settings import node_settings
 
@@ -39,6 +41,19 @@ T = TypeVar("T")
 __tracebackhide__ = True  # for pytest: a test that fails shows the line that called us
 
 _ABANDON_S = 5.0
+_REPORT_S = 5.0
+REPORT = "report"
+"""A command of `runner.py`, which is not imported here: it loads the broker."""
+
+
+class Report(NamedTuple):
+    """What a failed test shows of a node or a cluster."""
+
+    faults: list[str]
+    """The faults that are active or hold requests, and the requests that they hold."""
+    requests: list[str]
+    """The requests of clients, with their outcomes."""
+    log: list[str]
 
 
 class Helpers(ABC):
@@ -47,6 +62,8 @@ class Helpers(ABC):
     def __init__(self) -> None:
         self._background: Background | None = None
         self._changing: asyncio.Lock
+        self.started: float | None = None
+        """When the first start was done."""
 
     # The loop
 
@@ -108,6 +125,26 @@ class Helpers(ABC):
                 background.stop(_ABANDON_S)
         except Exception:
             pass  # at interpreter exit anything may fail, and there is no caller to raise to
+
+    def report(self, since: float) -> Report | None:
+        """What happened since a time, or since the start if that is later; None if it was never started."""
+        if self.started is None:
+            return None
+        since = max(since, self.started)
+        try:
+            told = self._background and self._background.submit(self._told(since)).result(_REPORT_S)
+        except (OttlaError, TimeoutError):
+            told = None  # it has stopped or failed, or hangs: its log is left
+        faults, requests = told or ([], [])
+        return Report(faults, requests, self.lines_since(since))
+
+    @abstractmethod
+    async def _told(self, since: float) -> tuple[list[str], list[str]]:
+        """The faults and the requests of what runs."""
+
+    @abstractmethod
+    def lines_since(self, since: float) -> list[str]:
+        """The lines that were logged since a time."""
 
     @abstractmethod
     async def _abandon(self) -> None:
@@ -219,6 +256,8 @@ class Engine(Helpers):
                 self._remove_data()
             raise
         self._host, self.facts = host, facts
+        if self.started is None:
+            self.started = time.time()
         first = facts.bootstrap_servers.partition(",")[0]
         self._port = int(first.rpartition(":")[2])  # the same port after a restart
 
@@ -310,6 +349,13 @@ class Engine(Helpers):
             if host.failure is not None:
                 raise host.failure from error
             raise
+
+    async def _told(self, since: float) -> tuple[list[str], list[str]]:
+        faults, requests = await self.tell(REPORT, {"since": since})
+        return faults, requests
+
+    def lines_since(self, since: float) -> list[str]:
+        return lines_since(self.log_lines, since)
 
     async def tell(self, name: str, values: dict[str, Any]) -> Any:
         """Send a command to the node; returns its result."""

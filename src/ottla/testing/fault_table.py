@@ -8,31 +8,49 @@ node's event loop.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+import time
+from typing import Any, Final, NamedTuple
 
 from ottla.broker.interception import Interception
 from ottla.broker.net.listeners import Listeners
 from ottla.broker.request import RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import error_name
+from ottla.errors.texts import counted
 from ottla.testing import fault_rules
 from ottla.testing.errors import NotRunning
 from ottla.testing.fault_answers import Failure, fail_parts
 from ottla.testing.fault_rules import HELPER_CLIENT_ID, FaultRule
 from ottla.testing.fault_subjects import is_about
+from ottla.testing.faults import describe
+from ottla.testing.logs import stamp
+from ottla.testing.request_trace import details
+from ottla.wire.apis import APIS
 from ottla.wire.base import Message
 
 FOREVER_S: Final = 10 * 365 * 24 * 3600.0
+HELD_KEPT: Final = 20
+"""Of each fault the last requests that it held."""
+
+
+class HeldRequest(NamedTuple):
+    """A request that a delay or a hang keeps from being handled."""
+
+    what: str
+    connection_id: int
+    since: float
+    until_s: float
 
 
 class ActiveFault:
-    """One added fault, and how often it was met."""
+    """One added fault, how often it was met, and the requests that it holds."""
 
-    __slots__ = ("hits", "rule")
+    __slots__ = ("held", "hits", "rule")
 
     def __init__(self, rule: FaultRule) -> None:
         self.rule = rule
         self.hits = 0
+        self.held: list[HeldRequest] = []
 
     @property
     def is_spent(self) -> bool:
@@ -56,6 +74,8 @@ class FaultTable:
         self._faults: dict[int, ActiveFault] = {}
         self._hits_of_removed: dict[int, int] = {}
         """Fault id → hits, of faults removed during this run of the node."""
+        self._removed: list[ActiveFault] = []
+        """Removed faults, which may still hold requests."""
         self._helper_connections: set[int] = set()
         self._held_until_s: dict[int, float] = {}
         """Connection → when its last delayed request is handled."""
@@ -93,6 +113,7 @@ class FaultTable:
         fault = self._faults.pop(fault_id, None)
         if fault is not None:
             self._hits_of_removed[fault_id] = fault.hits
+            self._removed.append(fault)
         self._update_refusing()
 
     def clear(self) -> None:
@@ -131,6 +152,25 @@ class FaultTable:
             if self._held_until_s.get(connection.info.id, 0.0) > now_s:
                 connection.stream.close()
 
+    def report(self) -> list[str]:
+        """The faults in words, for a failed test: which are active, how often each was met, what each holds."""
+        lines = []
+        for fault in (*self._faults.values(), *self._removed):
+            held = [line for each in fault.held if (line := self._held_line(each)) is not None]
+            is_active = any(fault is each for each in self._faults.values())
+            if is_active or held:
+                met = "has met no request" if not fault.hits else f"has met {counted(fault.hits, 'request')}"
+                lines += [f"{describe(fault.rule)} {met}{'' if is_active else ', and was removed'}", *held]
+        return lines
+
+    def _held_line(self, held: HeldRequest) -> str | None:
+        """A request that is held still, or that its client has given up; None if it was handled."""
+        if held.until_s <= self._loop.time():
+            return None
+        is_open = any(each.info.id == held.connection_id for each in self._listeners.connections)
+        state = f"for {time.time() - held.since:.1f} s now" if is_open else "until its client closed the connection"
+        return f"  holds {held.what}, since {stamp(held.since)}, {state}"
+
     # Requests
 
     def _refused(self) -> None:
@@ -158,8 +198,19 @@ class FaultTable:
         interception = _interception(context, request, [fault.rule for fault in met])
         if interception.delay_s:
             until_s = self._loop.time() + interception.delay_s
+            held = HeldRequest(_words(context, request), context.connection.id, time.time(), until_s)
+            for fault in met:
+                if fault.rule.kind in (fault_rules.DELAY, fault_rules.HANG):
+                    fault.held.append(held)
+                    del fault.held[:-HELD_KEPT]
             self._held_until_s[context.connection.id] = max(until_s, self._held_until_s.get(context.connection.id, 0.0))
         return interception
+
+
+def _words(context: RequestContext, request: Message) -> str:
+    host, port = context.connection.peer
+    words = [f"{APIS[context.api_key].name} version {context.version}", *details(context, request)]
+    return f"{' '.join(words)} from {context.client_id or 'a client without id'} ({host}:{port})"
 
 
 def _interception(context: RequestContext, request: Message, rules: list[FaultRule]) -> Interception:

@@ -7,12 +7,44 @@ are kept from INFO up, through a logger that only this broker has. Other lines a
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 LINES_KEPT: Final = 200
 _LINE: Final = "%(asctime)s.%(msecs)03d %(levelname)-8s %(name)s: %(message)s"
 _TIME: Final = "%H:%M:%S"
+
+
+STAMP_LENGTH: Final = len("00:00:00.000")
+
+
+def stamp(at: float) -> str:
+    """A time as the lines have it."""
+    return f"{time.strftime(_TIME, time.localtime(at))}.{int(at % 1 * 1000):03d}"
+
+
+def stamped(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """Lines with the time of each. The lines of a traceback have none of their own: they get the time of the line above."""
+    found: list[tuple[str, str]] = []
+    last = ""
+    for line in lines:
+        if line[2:3] == ":" and line[8:9] == ".":
+            last = line[:STAMP_LENGTH]
+        found.append((last, line))
+    return found
+
+
+def lines_since(lines: Iterable[str], since: float) -> list[str]:
+    """The lines from a time on."""
+    first = stamp(since)
+    # 23:59 is before 00:01 if a test runs at midnight.
+    return [line for at, line in stamped(lines) if (at >= first) != (abs(_hour(at) - _hour(first)) > 12)]
+
+
+def _hour(at: str) -> int:
+    return int(at[:2] or 0)
 
 
 def line_formatter() -> logging.Formatter:

@@ -5,12 +5,14 @@ kafka_session_broker   one broker for all tests of a run (with pytest-xdist: of 
 kafka_cluster          a cluster of three nodes for one test; `@pytest.mark.kafka_cluster(nodes=5, config={…})` configures it
 kafka_topic            the name of a new topic where the test needs it; `@pytest.mark.kafka_topic(partitions=3)`
 
-The report of a failed test shows the last lines that its brokers have logged.
+The report of a failed test shows what happened in its brokers since it began: active faults and the requests that they hold,
+the clients' last requests, the last lines of the log. Of an error that Ottla raised, it shows the test's own frames only.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Generator, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -23,11 +25,14 @@ if TYPE_CHECKING:
 __tracebackhide__ = True  # for pytest: an error in a fixture is shown without our frames
 
 LINES_SHOWN = 40
-NO_LINES = "(no request was refused, and nothing went wrong)"
+REQUESTS_SHOWN = 25
+NO_LINES = "(no request was refused, and nothing was logged since the test began)"
 TOPIC_NAME_MAX = 200
 _numbers = count(1)
 _USED: pytest.StashKey[list[Broker | Cluster]] = pytest.StashKey()
 """On a test: the brokers and clusters it uses, also through other fixtures. On the session: its broker."""
+_BEGAN: pytest.StashKey[float] = pytest.StashKey()
+"""On a test: when its setup began."""
 _MODULES = ("ottla.testing.broker", "ottla.testing.cluster.cluster")
 
 
@@ -133,19 +138,51 @@ def _brokers(item: pytest.Item) -> list[Broker | Cluster]:
     if "kafka_session_broker" in getattr(item, "fixturenames", ()):
         noted = noted + item.session.stash.get(_USED, [])
     values = [*getattr(item, "funcargs", {}).values(), *noted]
-    found = [value for value in values if type(value).__module__ in _MODULES and hasattr(value, "log_lines")]
+    found = [value for value in values if type(value).__module__ in _MODULES and hasattr(value, "_report")]
     return list({id(broker): broker for broker in found}.values())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_BEGAN] = time.time()
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
-    """Add the last log lines of its brokers to the report of a failed test."""
+    """Add what happened in its brokers to the report of a failed test."""
+    if call.excinfo is not None:
+        _hide_frames(call.excinfo)
     outcome = yield
     report: pytest.TestReport = outcome.get_result()
     if report.failed and call.when != "teardown":
         for broker in _brokers(item):
-            lines = broker.log_lines[-LINES_SHOWN:]
-            report.sections.append((f"Kafka broker, last lines of its log ({broker!r})", "\n".join(lines) or NO_LINES))
+            report.sections += _sections(broker, item.stash.get(_BEGAN, 0.0))
+
+
+def _sections(broker: Broker | Cluster, since: float) -> Iterator[tuple[str, str]]:
+    told = broker._report(since)
+    if told is None:
+        return
+    if told.faults:
+        yield f"Kafka broker, faults ({broker!r})", "\n".join(told.faults)
+    if told.requests:
+        yield f"Kafka broker, last requests of clients ({broker!r})", "\n".join(told.requests[-REQUESTS_SHOWN:])
+    yield f"Kafka broker, last lines of its log ({broker!r})", "\n".join(told.log[-LINES_SHOWN:]) or NO_LINES
+
+
+def _hide_frames(raised: pytest.ExceptionInfo[BaseException]) -> None:
+    """Let pytest hide Ottla's frames below an error that it raised on purpose."""
+    for entry in raised.traceback:
+        names = entry.frame.f_globals
+        if str(names.get("__name__", "")).startswith("ottla."):
+            names.setdefault("__tracebackhide__", _is_deliberate)  # pytest looks for it there, and calls it
+
+
+def _is_deliberate(raised: pytest.ExceptionInfo[BaseException]) -> bool:
+    """Whether it is an error for the user. Other exceptions in Ottla's code may be bugs: all of their frames are shown."""
+    from ottla.errors import BrokenInvariant, OttlaError
+
+    return isinstance(raised.value, OttlaError) and not isinstance(raised.value, BrokenInvariant)
 
 
 @pytest.hookimpl(trylast=True)

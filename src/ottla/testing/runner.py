@@ -16,8 +16,10 @@ from ottla.broker import dispatch
 from ottla.broker.formatting import FormatOptions, format_directories, format_if_new
 from ottla.broker.handlers import MODULES
 from ottla.broker.node import Node
+from ottla.testing.cluster.settings import NODE_LISTENER
 from ottla.testing.host import Facts, Launch
 from ottla.testing.refusal_log import RefusalLog
+from ottla.testing.request_trace import RequestTrace
 from ottla.testing.world import killable_world
 from ottla.wire.api_table import ApiKey
 
@@ -33,6 +35,9 @@ CUT: Final = "cut"
 
 RELEASE: Final = "release"
 """The command that lets a stopping node leave the quorum: no other node needs it any more."""
+
+REPORT: Final = "report"
+"""The command that returns what a failed test shows: {"since": …} → faults and requests as lines."""
 STAY_S_MAX: Final = 5.0
 
 
@@ -43,6 +48,7 @@ class NodeRunner:
         self._holding = ExitStack()
         self._node: Node | None = None
         self._faults: FaultTable | None = None
+        self._trace: RequestTrace | None = None
         self._network: CuttableNetwork | None = None
         self._tasks_before: set[asyncio.Task[Any]] = set()
         self._is_killed = False
@@ -79,6 +85,7 @@ class NodeRunner:
         # This is before the node's first request: there was no await since it began to serve.
         node.dispatcher.reported = MODULES.keys() - {ApiKey.API_VERSIONS}
         node.dispatcher.fault_log = RefusalLog(asyncio.get_running_loop().time, logger)
+        self._trace = RequestTrace(node.dispatcher, node.listeners, None if launch.node_ports is None else NODE_LISTENER)
         node.broken.add_done_callback(self._is_broken)
         return Facts(node.bootstrap_servers, node.cluster_id, node.node_id)
 
@@ -135,6 +142,9 @@ class NodeRunner:
         if name == CUT:
             assert self._network is not None, "a node of a cluster"
             return self._network.block(values["blocked"])
+        if name == REPORT:
+            faults = [] if self._faults is None else self._faults.report()
+            return [faults, [] if self._trace is None else self._trace.lines(values["since"])]
         if self._faults is None:
             from ottla.testing.fault_table import FaultTable
 

@@ -1,5 +1,6 @@
 """The pytest plugin, in separate runs of pytest."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,21 @@ def test_that_fails(kafka_broker):
     producer.produce("orders", b"value")
     producer.flush(10)
     assert len(kafka_broker.records("orders")) == 1
+
+
+def test_that_hangs(kafka_broker):
+    from ottla import Producer
+
+    kafka_broker.create_topic("orders")
+    hang = kafka_broker.faults.hang("Produce")
+    kafka_broker.faults.fail("Fetch", "KAFKA_STORAGE_ERROR")
+    producer = Producer(bootstrap_servers=kafka_broker.bootstrap_servers, client_id="my-app")
+    try:
+        sent = producer.send("orders", b"value")
+        hang.await_hits(1, timeout=60)
+        sent.result(0.1)
+    finally:
+        producer.close(0)
 """
 
 
@@ -121,13 +137,29 @@ def test_with_pytest_asyncio_in_strict_mode(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_failed_test_shows_the_brokers_log(tmp_path: Path) -> None:
+def test_a_failed_test_shows_faults_requests_and_the_log(tmp_path: Path) -> None:
     for options in ([], ["--kafka-broker-process"]):
         done = run_pytest(tmp_path, FAILS, *options)
         assert done.returncode == 1
-        assert "Kafka broker, last lines of its log (<Broker 127.0.0.1:" in done.stdout
-        assert "client id 'my-app'" in done.stdout
-        assert "INVALID_RECORD: a test asked for INVALID_RECORD" in done.stdout
+        shown, hanging = done.stdout.split("test_that_hangs ___")
+        assert "Kafka broker, last lines of its log (<Broker 127.0.0.1:" in shown
+        assert "client id 'my-app'" in shown
+        assert "INVALID_RECORD: a test asked for INVALID_RECORD" in shown
+        assert "fail of Produce with INVALID_RECORD has met 1 request\n" in shown
+        assert re.search(r"my-app \(127.0.0.1:\d+\) Metadata version \d+ orders → ok", shown)
+        assert re.search(r"my-app \(127.0.0.1:\d+\) Produce version \d+ orders-0 acks=-1 → INVALID_RECORD", shown)
+
+        assert re.search(
+            r"hang of Produce has met 1 request\n  holds Produce version \d+ orders-0 acks=-1 from my-app \(127.0.0.1:\d+\), "
+            r"since [\d:.]{12}, ",
+            hanging,
+        )
+        assert "fail of Fetch with KAFKA_STORAGE_ERROR has met no request" in hanging
+        assert re.search(r"Produce version \d+ orders-0 acks=-1 → no answer", hanging)
+        assert "ottla-testing-helper" not in hanging
+        assert "TimeoutError" in hanging
+        assert "Delivery.result" not in hanging  # the client's own frames are not shown
+        assert "batch.py" not in hanging
 
 
 READS_AND_FAILS = """
@@ -217,4 +249,5 @@ def test_clusters(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
     assert "last lines of its log (<Cluster of 1 nodes, running: none>)" in done.stdout
-    assert "node 1 | " in done.stdout
+    assert "node 1: it was killed" in done.stdout
+    assert "is up at" not in done.stdout  # nothing of the start

@@ -14,6 +14,7 @@ from ottla.testing.cluster import waiting
 from ottla.testing.cluster.cutting import BOTH
 from ottla.testing.cluster.engine import ClusterEngine
 from ottla.testing.cluster.node import ClusterNode, Cut, cut_rule
+from ottla.testing.engine import Report
 from ottla.testing.errors import NotRunning
 from ottla.testing.topic_helpers import AsyncTopicHelpers, TopicHelpers
 
@@ -91,8 +92,11 @@ class Cluster(TopicHelpers):
     @property
     def log_lines(self) -> list[str]:
         """The last lines that the nodes have logged, in the order of their times."""
-        lines = [(line, node.node_id) for node in self._nodes.values() for line in node.log_lines]
-        return [f"node {node} | {line}" for line, node in sorted(lines, key=lambda each: each[0][:12])]
+        return self._engine.log_lines
+
+    def _report(self, since: float) -> Report | None:
+        """For the pytest plugin: what happened since a time."""
+        return self._engine.report(since)
 
     # Start and stop
 

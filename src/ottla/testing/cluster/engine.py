@@ -12,6 +12,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -23,9 +24,10 @@ from ottla.errors import OttlaError
 from ottla.ids import uuid_text
 from ottla.testing.cluster.cutting import CLIENTS, CutRule, blocked_at
 from ottla.testing.cluster.settings import PORTS_PER_NODE, NodePorts, all_settings, check_config, node_ports
-from ottla.testing.engine import Helpers
+from ottla.testing.engine import REPORT, Helpers
 from ottla.testing.errors import BrokerFailed, NotRunning, TimedOut
 from ottla.testing.host import Launch
+from ottla.testing.logs import STAMP_LENGTH, lines_since, stamped
 from ottla.testing.process_host import ProcessHost
 from ottla.testing.settings import HOST
 
@@ -102,6 +104,8 @@ class ClusterEngine(Helpers):
                 if is_first:
                     await self._prepare()
                 await self._start_nodes([each for each in self.nodes.values() if each.host is None], START_S)
+                if self.started is None:
+                    self.started = time.time()
             except BaseException:
                 if is_first:
                     await self._end()
@@ -427,6 +431,34 @@ class ClusterEngine(Helpers):
                 finally:
                     client.close()
                 await asyncio.sleep(LOOK_AGAIN_S)
+
+    async def _told(self, since: float) -> tuple[list[str], list[str]]:
+        """Faults and requests of all nodes that run; which nodes are paused, ended or cut off."""
+        faults = [
+            f"node {each.node_id}: {each.condition}" for each in self.nodes.values() if each.is_paused or not each.is_running
+        ]
+        faults += [
+            f"node {each.node} is cut off from {', '.join(each.peers)}: {each.direction}" for each in self._rules.values()
+        ]
+        requests: list[tuple[str, str]] = []
+        for state in self.nodes.values():
+            if state.host is not None and state.is_running and not state.is_paused:
+                its_faults, its_requests = await state.host.command(REPORT, {"since": since})
+                faults += [f"node {state.node_id} | {line}" for line in its_faults]
+                requests += [(line[:STAMP_LENGTH], f"node {state.node_id} | {line}") for line in its_requests]
+        return faults, [line for _, line in sorted(requests, key=lambda each: each[0])]
+
+    def lines_since(self, since: float) -> list[str]:
+        return self._merged({node: lines_since(state.log_lines, since) for node, state in self.nodes.items()})
+
+    @property
+    def log_lines(self) -> list[str]:
+        """The last lines of all nodes, in the order of their times."""
+        return self._merged({node: state.log_lines for node, state in self.nodes.items()})
+
+    def _merged(self, lines: Mapping[int, list[str]]) -> list[str]:
+        found = [(at, f"node {node} | {line}") for node, its_lines in lines.items() for at, line in stamped(its_lines)]
+        return [line for _, line in sorted(found, key=lambda each: each[0])]
 
     async def tell(self, node_id: int, name: str, values: dict[str, Any]) -> Any:
         """Send a command to a node; returns its result."""
