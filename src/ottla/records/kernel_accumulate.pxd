@@ -95,9 +95,15 @@ cdef class TopicBatches:
     cdef readonly list open
     cdef public Py_ssize_t sticky
     cdef public Py_ssize_t sticky_left
+    cdef readonly Py_ssize_t sticky_size
+    cdef readonly list upcoming
 
     @cython.locals(raw="const unsigned char*")
     cpdef Py_ssize_t partition_of(self, bytes key) except -2
+
+    cpdef int produced(self, Py_ssize_t size, Py_ssize_t batch_end) except -1
+
+    cpdef int move_on(self) except -1
 
     cdef Py_ssize_t _hashed(self, const unsigned char* key, Py_ssize_t at, Py_ssize_t size) noexcept
 

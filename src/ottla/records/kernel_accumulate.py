@@ -322,11 +322,18 @@ class Delivery:
 
 
 class TopicBatches:
-    """The open batches of one topic, by partition, and the choice of a record's partition by its key's hash."""
+    """The open batches of one topic, by partition, and the choice of a record's partition.
 
-    __slots__ = ("ignores_keys", "lock", "open", "partition_count", "sticky", "sticky_left")
+    Records with a key go by its hash. Those without stay on one partition for `sticky_size` bytes, then move on to the next of
+    `upcoming`, which the owner has drawn. As in Kafka (KIP-794), a move waits until the partition's batch has that size or is
+    gone, so that it leaves no small batch behind, but not for more than twice `sticky_size`.
+    """
 
-    def __init__(self, partition_count: int, lock: AbstractContextManager[Any], ignores_keys: bool) -> None:
+    __slots__ = ("ignores_keys", "lock", "open", "partition_count", "sticky", "sticky_left", "sticky_size", "upcoming")
+
+    def __init__(
+        self, partition_count: int, lock: AbstractContextManager[Any], ignores_keys: bool, sticky_size: int = 16_384
+    ) -> None:
         self.partition_count = partition_count
         self.lock = lock
         self.ignores_keys = ignores_keys
@@ -334,7 +341,10 @@ class TopicBatches:
         self.sticky = -1
         """Where records without a key go; -1: the owner must choose one."""
         self.sticky_left = 0
-        """How many more bytes go there before the owner should choose another partition."""
+        """How many more bytes go there before it is another partition's turn; 0 or less: its turn has come."""
+        self.sticky_size = sticky_size
+        self.upcoming: list[int] = []
+        """The partitions that follow `sticky`, the next one last."""
 
     def partition_of(self, key: bytes | None) -> int:
         """The partition of a record with this key; -1 if it has none and no partition is chosen for such records."""
@@ -342,6 +352,19 @@ class TopicBatches:
             return self.sticky
         raw = key
         return self._hashed(raw, 0, len(key))
+
+    def produced(self, size: int, batch_end: int) -> None:
+        """Count `size` bytes of a record without a key, whose batch ends at `batch_end` now."""
+        self.sticky_left -= size
+        if self.sticky_left <= 0 and (batch_end >= self.sticky_size or self.sticky_left <= -self.sticky_size):
+            self.move_on()
+
+    def move_on(self) -> None:
+        """Let the next record without a key go to another partition; -1 if the owner has drawn none."""
+        self.sticky = -1
+        self.sticky_left = self.sticky_size
+        if len(self.upcoming) > 0:
+            self.sticky = self.upcoming.pop()
 
     def _hashed(self, key: fields.Buffer, at: int, size: int) -> int:
         return (fields.murmur2(key, at, size) & _MASK31) % self.partition_count
@@ -391,7 +414,7 @@ class TopicBatches:
         if index < 0:
             return None
         if is_keyless:
-            self.sticky_left -= batch.end - before
+            self.produced(batch.end - before, batch.end)
         # Without the call of a constructor, which would pack its arguments into a tuple.
         made = Delivery.__new__(Delivery)
         made.batch = batch

@@ -194,7 +194,7 @@ def _append(
     if index < 0:
         return False
     if is_keyless:
-        topic.sticky_left -= batch.end - before
+        topic.produced(batch.end - before, batch.end)
     places.add(batch, index)
     return True
 

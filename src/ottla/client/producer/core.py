@@ -24,7 +24,7 @@ from ottla.client.world import ClientWorld
 from ottla.client_core.machine import Machine
 from ottla.client_core.metadata import Metadata, PartitionInfo
 from ottla.client_core.metrics.producer import ProducerMetrics, Step
-from ottla.client_core.producer.accumulator import NEVER_MS, Accumulator, MemoryTicket
+from ottla.client_core.producer.accumulator import NEVER_MS, Accumulator, ChoosePartitions, MemoryTicket
 from ottla.client_core.producer.batch import ProducerBatch
 from ottla.client_core.producer.delivery import Waiting
 from ottla.client_core.producer.idempotence import Idempotence
@@ -62,7 +62,12 @@ class ProducerCore:
         below = world.randomness.below
         self.metadata = Metadata(settings, below, auto_create=True, idle_max_ms=settings.metadata_max_idle_ms)
         self.idempotence = Idempotence(settings.transactional_id is not None) if settings.enable_idempotence else None
-        self.accumulator = Accumulator(settings, self._choose_partition, lock, waiting)
+        self.accumulator = Accumulator(settings, self._choose_partitions, lock, waiting)
+        self._loop = asyncio.get_running_loop()
+        self._is_threaded = lock is not None
+        self._lineage = world.threads.lineage()
+        self._generation = self._lineage.generation
+        self.accumulator.wake = self._wake_from_caller
         self.sender = Sender(
             settings,
             self.accumulator,
@@ -101,8 +106,8 @@ class ProducerCore:
         self._seen_version = -1
         self._seen_responses = 0
         self._news: list[asyncio.Future[None]] = []
-        self.next_partition: Callable[[str, int], int] | None = None
-        """The partitioner's choice for records without a key."""
+        self.choose_partitions: ChoosePartitions | None = None
+        """The partitioner's choices for records without a key."""
         self.on_finished: Callable[[ProducerBatch], Any] | None = None
         """Called with each batch that is done, and with the parts of one that was split. It must not raise."""
         self.is_closed = False
@@ -119,6 +124,14 @@ class ProducerCore:
         else:
             self._give_up(self.fault)
 
+    def _wake_from_caller(self) -> None:
+        """Wake the loop, from the thread or task that waits for a batch."""
+        if not self._is_threaded:
+            self.wake()
+        elif self._lineage.generation == self._generation:  # a forked child shares the pipe that would wake its parent
+            with suppress(RuntimeError):  # the loop has ended, and so have its batches
+                self._loop.call_soon_threadsafe(self.wake)
+
     def now_ms(self) -> int:
         """The monotonic time that machines count in. May be called from every thread."""
         return int(self.world.clock.monotonic_s() * 1000)
@@ -132,11 +145,11 @@ class ProducerCore:
         if self.settings.transactional_id is not None:
             self.metrics.resource["transactional_id"] = self.settings.transactional_id
 
-    def _choose_partition(self, topic: str, count: int, last: int) -> int:
-        """The next partition for records without a key. Called in calling threads, under the accumulator's lock."""
-        if self.next_partition is not None:
-            return self.next_partition(topic, count)
-        return self.world.randomness.below(count)
+    def _choose_partitions(self, topic: str, count: int, number: int) -> list[int]:
+        """The next partitions for records without a key. Called in calling threads, under the accumulator's lock."""
+        if self.choose_partitions is not None:
+            return self.choose_partitions(topic, count, number)
+        return [self.world.randomness.below(count) for _ in range(number)]
 
     # Waiting for memory, in the thread or task that sends
 

@@ -118,9 +118,17 @@ class Deliveries(Sequence[Delivery]):
     def first_failure(self, timeout: float | None = None) -> tuple[int, KafkaError] | None:
         """Wait up to `timeout` seconds for each batch; returns (number, error) of the first record that was not stored."""
         is_stored = True
-        for batch in self.batches():
+        for batch in self._wanted(timeout):
             is_stored = batch.exception(0, timeout) is None and not batch.parts and is_stored
         return None if is_stored else self._first_failure()
+
+    def _wanted(self, timeout: float | None) -> list[ProducerBatch]:
+        """The batches, all of which leave at once because a caller waits for them; with a timeout of 0 it only looks."""
+        found = self.batches()
+        if timeout is None or timeout > 0:
+            for batch in found:
+                batch.want()
+        return found
 
     def _first_failure(self) -> tuple[int, KafkaError] | None:
         passed = 0
@@ -156,6 +164,7 @@ class Deliveries(Sequence[Delivery]):
         return self._await_all().__await__()
 
     async def _await_all(self) -> list[RecordMetadata]:
+        self._wanted(None)
         return [await handle for handle in self]
 
     def __repr__(self) -> str:

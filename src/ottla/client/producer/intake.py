@@ -37,17 +37,18 @@ class Intake:
         found = resolve_partitioner(
             load("partitioner.class", settings.partitioner_class),
             core.world.randomness.below,
-            batch_size=settings.batch_size,
             is_adaptive=settings.partitioner_adaptive_partitioning_enable,
             availability_timeout_ms=settings.partitioner_availability_timeout_ms,
-            ignores_keys=settings.partitioner_ignore_keys,
         )
         self._partitioner = found
         self.is_default = isinstance(found, DefaultPartitioner)
         """Whether the kernel chooses partitions."""
         self._states: dict[str, TopicState] = {}
+        self._leaders: dict[str, tuple[int, int, list[int]]] = {}
+        """Topic → (version of the metadata, how many partitions, their leaders' node ids or -1)."""
         if isinstance(found, DefaultPartitioner):
-            core.next_partition = self._next_partition
+            core.choose_partitions = self._choose_partitions
+            core.sender.node_tried = found.node_tried
 
     def is_plain(self) -> bool:
         """Whether keys and values go into batches as they are, and the kernel chooses partitions."""
@@ -105,36 +106,32 @@ class Intake:
         if isinstance(found, CallablePartitioner):
             return found.choose_for(state, given[0], record[1], given[1], record[2])
         with self._core.accumulator.lock:
-            return found.choose(state, record[1], 0)
+            return found.choose(state)
 
     def _state(self, topic: str) -> TopicState:
         # The accumulator's count, not the metadata's: the metadata forgets topics that are idle or deleted, and with another
         # count a key would change its partition.
         count = self._core.accumulator.topics[topic].partition_count
-        info = self._core.metadata.topic(topic)
-        partitions = () if info is None else info.partitions[:count]
+        version = self._core.metadata.version
         state = self._states.get(topic)
-        available = [each.partition for each in partitions if each.leader >= 0]
+        if state is not None and self._leaders[topic][:2] == (version, count):
+            return state
+        found = [self._core.metadata.leader(topic, partition) for partition in range(count)]
+        leaders = [-1 if leader is None else leader[0] for leader in found]
+        self._leaders[topic] = (version, count, leaders)
+        available = [partition for partition, leader in enumerate(leaders) if leader >= 0]
         if state is None:
             state = self._states[topic] = TopicState(topic, count, available)
         else:
             state.update(count, available)
         return state
 
-    def _next_partition(self, topic: str, count: int) -> int:
-        """The next partition for records without a key; called under the accumulator's lock."""
+    def _choose_partitions(self, topic: str, count: int, number: int) -> list[int]:
+        """The next partitions for records without a key; called under the accumulator's lock."""
         assert isinstance(self._partitioner, DefaultPartitioner)
         state = self._state(topic)
-        queues = self._core.accumulator.queues
-        metadata = self._core.metadata
-        lengths = []
-        for partition in range(state.count):
-            queue = queues.get((topic, partition))
-            leader = metadata.leader(topic, partition)
-            if queue is not None:
-                lengths.append((partition, -1 if leader is None else leader[0], len(queue.batches)))
-        self._partitioner.observe(state, lengths)
-        return self._partitioner.next_partition(state) % count
+        self._partitioner.observe(state, self._core.accumulator.lengths(topic), self._leaders[topic][2])
+        return [self._partitioner.next_partition(state) for _ in range(number)]
 
     def check_size(self, topic: str, key: bytes | None, value: bytes | None, headers: bytes) -> None:
         """Raise if a record cannot be sent at all."""

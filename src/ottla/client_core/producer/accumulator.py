@@ -4,8 +4,9 @@ Two threads meet here. Calling threads append: most records go straight into the
 (`TopicBatches.append`, a kernel), and `append` here opens a batch when there is none or it is full. The event loop takes
 batches away and finishes them. Both hold `lock` when they open, close or queue a batch, and no longer than that takes.
 
-The wake-up rule: a calling thread must wake the loop only if a batch became full, if it waits for memory, or if a new batch
-must leave before the deadline that the loop already knows (`loop_wakes_ms`), and not if it has been woken already.
+The wake-up rule: a calling thread must wake the loop only if a batch became full, if it waits for memory or for an open batch,
+or if a new batch must leave before the deadline that the loop already knows (`loop_wakes_ms`), and not if it has been woken
+already.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ FIRST_CAPACITY = 2048
 """How many bytes the buffer of a partition's first batch has. It doubles as records come, up to batch.size."""
 NEVER_MS = 1 << 62
 ANY_PARTITION = -1
+DRAWN = 16
+"""How many partitions for records without a key are drawn at a time, if the loop does not look at the batches before."""
+
+ChoosePartitions = Callable[[str, int, int], list[int]]
+"""(topic, how many partitions it has, how many to draw) → the next partitions for records without a key."""
 
 
 class AccumulatorSettings(Protocol):
@@ -42,6 +48,8 @@ class AccumulatorSettings(Protocol):
     def max_request_size(self) -> int: ...
     @property
     def partitioner_ignore_keys(self) -> bool: ...
+    @property
+    def sticky_batch_size(self) -> int: ...
 
 
 class PartitionQueue:
@@ -82,12 +90,14 @@ class Accumulator:
     def __init__(
         self,
         settings: AccumulatorSettings,
-        choose_partition: Callable[[str, int, int], int],
+        choose_partitions: ChoosePartitions,
         lock: AbstractContextManager[Any] | None = None,
         waiting: Waiting | None = None,
     ) -> None:
         self.settings = settings
         self._batch_size = min(settings.batch_size, settings.max_request_size)
+        # At least 1: batch.size=0 switches batching off, and every record moves on.
+        self._sticky_size = max(1, min(settings.sticky_batch_size, self._batch_size))
         self.memory = BufferMemory(settings.buffer_memory, self._batch_size)
         self.lock: AbstractContextManager[Any] = nullcontext() if lock is None else lock
         self.topics: dict[str, TopicBatches] = {}
@@ -104,7 +114,13 @@ class Accumulator:
         """Whether the loop has been woken since it looked."""
         self.flushes = 0
         """How many callers wait for everything to be sent: batches do not linger then."""
-        self._choose_partition = choose_partition
+        self.wake: Callable[[], Any] | None = None
+        """Wakes the loop, from any thread; the owner sets it."""
+        self._choose_partitions = choose_partitions
+        self._drawn: list[TopicBatches] = []
+        """The topics for which partitions were drawn since the loop looked."""
+        self._filled: set[str] = set()
+        """The topics of which every partition has a queue."""
         self._waiting = waiting
         self._tickets: deque[MemoryTicket] = deque()
         self._opened = 0
@@ -117,7 +133,7 @@ class Accumulator:
         if known is not None and known.partition_count == count:
             return known
         with self.lock:
-            batches = TopicBatches(count, self.lock, self.settings.partitioner_ignore_keys)
+            batches = TopicBatches(count, self.lock, self.settings.partitioner_ignore_keys, self._sticky_size)
             if known is not None:
                 for partition, batch in enumerate(known.open[:count]):
                     batches.open[partition] = batch
@@ -125,6 +141,7 @@ class Accumulator:
                     if batch is not None:
                         batch.close()
             self.topics[topic] = batches
+            self._filled.discard(topic)
         return batches
 
     def append(
@@ -148,23 +165,22 @@ class Accumulator:
                     f"topic {topic} has no partition {partition} any more: it was made again with {batches.partition_count}"
                 )
             is_keyless = partition < 0 and (key is None or batches.ignores_keys)
-            if partition < 0:
-                partition = self._partition(topic, batches, key, is_keyless)
-            size = record_size_max(key, value, headers)
-            has_open = batches.open[partition] is not None
-            delivery = self._append_to_open(batches, partition, record, callback)
-            if delivery is None and has_open and is_keyless and batches.sticky_left <= size - HEADER_SIZE:
-                batches.sticky_left = 0  # the partition has had its batch
-                partition = self._partition(topic, batches, key, is_keyless)
-                delivery = self._append_to_open(batches, partition, record, callback)
+            if is_keyless:
+                partition = self._sticky(topic, batches)
+            elif partition < 0:
+                partition = batches.partition_of(key)
+            delivery = self._append_to_open(batches, partition, record, callback, is_keyless)
+            if delivery is None and is_keyless and partition != (moved := self._sticky(topic, batches)):
+                partition = moved
+                delivery = self._append_to_open(batches, partition, record, callback, is_keyless)
             if delivery is None:
-                new = self._open((topic, partition), size, now_ms, ticket)
+                new = self._open((topic, partition), record_size_max(key, value, headers), now_ms, ticket)
                 if new is None:
                     return None
                 batches.open[partition] = new
                 delivery = Delivery(new, new.append(timestamp, key, value, headers, callback), timestamp)
-            if is_keyless:
-                batches.sticky_left -= size - HEADER_SIZE
+                if is_keyless:
+                    batches.produced(new.end, new.end)  # with the batch's header, as Kafka counts
             return delivery
 
     def _append_to_open(
@@ -173,27 +189,51 @@ class Accumulator:
         partition: int,
         record: tuple[int, bytes | None, bytes | None, bytes],
         callback: Callable[..., Any] | None,
+        is_keyless: bool,
     ) -> Delivery | None:
         """Add a record to the open batch, if there is one with room; a full one is closed."""
         batch = batches.open[partition]
         if batch is None:
             return None
+        before = batch.end
         index = batch.append(*record, callback)
         if index >= 0:
+            if is_keyless:
+                batches.produced(batch.end - before, batch.end)
             return Delivery(batch, index, record[0])
         batch.close()
         batches.open[partition] = None
         self.is_batch_full = True
         return None
 
-    def _partition(self, topic: str, batches: TopicBatches, key: bytes | None, is_keyless: bool) -> int:
-        """Where a record goes that names no partition. Records without a key move on after batch.size bytes."""
-        if not is_keyless:
-            return batches.partition_of(key)
-        if batches.sticky < 0 or batches.sticky_left <= 0:
-            batches.sticky = self._choose_partition(topic, batches.partition_count, batches.sticky)
-            batches.sticky_left = max(1, self._batch_size - HEADER_SIZE)
-        return batches.sticky
+    def _sticky(self, topic: str, batches: TopicBatches) -> int:
+        """Where a record without a key goes. The partition that has had its share is left when its batch is gone."""
+        sticky = batches.sticky
+        if sticky >= 0 and batches.sticky_left <= 0 and batches.open[sticky] is None:
+            batches.move_on()
+            sticky = batches.sticky
+        while sticky < 0:  # again if another thread's kernel, which takes no lock, has used up what was drawn
+            batches.upcoming.extend(self._choose_partitions(topic, batches.partition_count, DRAWN))
+            self._drawn.append(batches)
+            batches.move_on()
+            sticky = batches.sticky
+        return sticky
+
+    def lengths(self, topic: str) -> list[int]:
+        """How much waits for each partition, in batches of Kafka's size; none before every partition has a queue.
+
+        Called under the lock.
+        """
+        count = self.topics[topic].partition_count
+        if topic not in self._filled:
+            if any((topic, partition) not in self.queues for partition in range(count)):
+                return []
+            self._filled.add(topic)
+        lengths = [0] * count
+        for (name, partition), queue in self.busy.items():
+            if name == topic and partition < count:
+                lengths[partition] = sum(-(-batch.end // self._sticky_size) for batch in queue.batches)
+        return lengths
 
     def _open(self, key: Key, size: int, now_ms: int, ticket: MemoryTicket | None) -> ProducerBatch | None:
         if self._tickets and self._tickets[0] is not ticket:
@@ -211,6 +251,7 @@ class Accumulator:
         batch = ProducerBatch(key, self.memory, capacity, size_max, now_ms, self._waiting)
         self._opened += 1
         batch.number = self._opened
+        batch.hurry = self._hurry
         queue.batches.append(batch)
         self.busy[key] = queue
         self.incomplete[batch] = None
@@ -226,6 +267,12 @@ class Accumulator:
             return False
         self.is_woken = self.is_batch_full or now_ms + self.settings.linger_ms < self.loop_wakes_ms
         return self.is_woken
+
+    def _hurry(self) -> None:
+        """A caller waits for an open batch: wake the loop, unless it has been woken since it looked."""
+        if not self.is_woken and self.wake is not None:
+            self.is_woken = True
+            self.wake()
 
     def wait_for_memory(self, ticket: MemoryTicket) -> None:
         """Queue for memory. The caller tries `append` with the ticket when it is ready, and always calls `leave` at the end."""
@@ -256,6 +303,11 @@ class Accumulator:
         self.is_batch_full = False
         self.is_woken = False
         self.loop_wakes_ms = wakes_ms
+        if self._drawn:
+            with self.lock:
+                for batches in self._drawn:
+                    batches.upcoming.clear()  # the queues' lengths and the leaders will be others
+                self._drawn.clear()
 
     @property
     def is_hurried(self) -> bool:
@@ -267,7 +319,7 @@ class Accumulator:
         batch = queue.batches[0]
         if batch.attempts > 0:
             return batch.retry_at_ms
-        if batch.is_closed or len(queue.batches) > 1 or self.is_hurried or batch.end >= batch.size_max:
+        if batch.is_closed or batch.is_wanted or len(queue.batches) > 1 or self.is_hurried or batch.end >= batch.size_max:
             return 0
         return batch.created_ms + self.settings.linger_ms
 

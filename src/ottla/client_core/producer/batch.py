@@ -57,10 +57,12 @@ class ProducerBatch(OpenBatch):
         "base_sequence",
         "created_ms",
         "error",
+        "hurry",
         "is_done",
         "is_reset",
         "is_sealed",
         "is_uncertain",
+        "is_wanted",
         "key",
         "leader_epoch",
         "number",
@@ -119,6 +121,10 @@ class ProducerBatch(OpenBatch):
         self.parts: list[tuple[int, ProducerBatch]] = []
         """(index of its first record in this batch, batch) of each part, if this batch was split."""
         self.waiters: list[Callable[[], Any]] = []
+        self.is_wanted = False
+        """Whether a caller waits for it: it does not linger."""
+        self.hurry: Callable[[], Any] | None = None
+        """Makes the loop look at the batches; None once it is done."""
 
     @property
     def topic(self) -> str:
@@ -241,6 +247,7 @@ class ProducerBatch(OpenBatch):
         self.close()
         self.is_done = True
         self._drop_bytes()
+        self.hurry = None
         waiters, self.waiters = self.waiters, []
         for waiter in waiters:
             waiter()
@@ -287,24 +294,41 @@ class ProducerBatch(OpenBatch):
 
     # What `Delivery` calls
 
+    def want(self) -> None:
+        """A caller begins to wait for it: it leaves at once, and so does what goes before it. Called in any thread.
+
+        Records that are added before the loop's next turn go along.
+        """
+        if self.is_wanted:
+            return
+        self.is_wanted = True  # before the loop is woken: it reads this in every step
+        hurry = self.hurry
+        if hurry is not None and not self.is_closed:
+            hurry()
+
     def result(self, index: int, timestamp: int, timeout_s: float | None) -> RecordMetadata:
         """Wait for the batch; returns the record's metadata or raises its error."""
         if not self.is_done:
-            assert self.waiting is not None
-            self.waiting.wait(self, timeout_s)
+            self._wait(timeout_s)
         return self.metadata_of(index, timestamp)
 
     def exception(self, index: int, timeout_s: float | None) -> KafkaError | None:
         """Wait for the batch; returns the record's error."""
         if not self.is_done:
-            assert self.waiting is not None
-            self.waiting.wait(self, timeout_s)
+            self._wait(timeout_s)
         return self.error_of(index)
+
+    def _wait(self, timeout_s: float | None) -> None:
+        assert self.waiting is not None
+        if timeout_s is None or timeout_s > 0:  # with 0 a caller only looks
+            self.want()
+        self.waiting.wait(self, timeout_s)
 
     async def await_result(self, index: int, timestamp: int) -> RecordMetadata:
         """Await the batch; returns the record's metadata or raises its error."""
         if not self.is_done:
             assert self.waiting is not None
+            self.want()
             await self.waiting.wait_async(self)
         return self.metadata_of(index, timestamp)
 

@@ -1,34 +1,30 @@
 """Partitioners: which partition a record without an explicit one goes to.
 
 Pure: randomness comes in as `random_below`. A partitioner keeps what it knows of a topic in that topic's `TopicState`. The
-producer makes one when it learns of the topic, and updates it with the metadata. The producer calls:
+producer makes one when it first chooses for the topic, and updates it with the metadata.
 
-    choose(topic, key, size)                the partition of a record; `size` is how many bytes it takes in its batch
-    batch_ended(topic, partition, size)     the open batch of a partition takes no more records; where the next one goes
-    observe(topic, queues)                  before each round of sending: how many batches wait for each partition
-    node_tried(node, now_ms, can_send)      a node with batches to send was looked at
+`DefaultPartitioner` is Kafka's (KIP-794) for records without a key: which partition is next. How long records stay on it is
+decided where they are added (`TopicBatches` in `records/kernel_accumulate.py`), as is the hash of keys. The next partition is
+random among those with a leader. With partitioner.adaptive.partitioning.enable a partition is the likelier the shorter its
+queue is, and with partitioner.availability.timeout.ms those of a node that takes no requests for so long are left out. The
+producer calls:
 
-`DefaultPartitioner` is Kafka's: keys by their hash over all partitions, available or not, and records without a key to a sticky
-partition (KIP-480), which changes after batch.size bytes (KIP-794). The change waits until a batch ends, so that it leaves no
-small batch behind, but not beyond twice batch.size. The next partition is random; with partitioner.adaptive.partitioning.enable
-a partition is the likelier the fewer batches wait for it, and with partitioner.availability.timeout.ms those of a node that
-takes no requests for so long are left out.
+    observe(topic, lengths, leaders)        before it chooses: how much waits for each partition
+    next_partition(topic)                   the next partition
+    node_tried(node, now_ms, can_send)      in each round of sending: a node with batches to send was looked at
 
-A producer whose kernel hashes keys and counts bytes itself needs only `next_partition` and `observe` of it.
-
-Threads: the producer calls under its accumulator's lock.
+Threads: `node_tried` belongs to the event loop. The producer calls the others under its accumulator's lock.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from operator import index
-from typing import Any, Protocol
+from typing import Any
 
 from ottla.errors import ConfigError
-from ottla.records.partitioning import partition_of_key
 
 RandomBelow = Callable[[int], int]
 """A random number from 0 to below its argument."""
@@ -43,7 +39,7 @@ PARTITIONERS = ("default", "roundrobin")
 class TopicState:
     """What partitioners know of one topic."""
 
-    __slots__ = ("available", "count", "name", "produced_bytes", "sticky", "sums", "turn", "weighed")
+    __slots__ = ("available", "count", "name", "sums", "turn", "weighed")
 
     def __init__(self, name: str, count: int, available: Sequence[int]) -> None:
         self.name = name
@@ -51,11 +47,7 @@ class TopicState:
         """How many partitions the topic has, at least 1."""
         self.available = available
         """The partitions that have a leader."""
-        self.sticky = NONE_YET
-        """Where records without a key go now."""
-        self.produced_bytes = 0
-        """How many bytes have gone there since it was chosen."""
-        self.weighed: list[int] = []
+        self.weighed: Sequence[int] = ()
         """The partitions that `sums` weighs."""
         self.sums: list[int] | None = None
         """The running sums of their weights; None: choose evenly among those available."""
@@ -65,74 +57,22 @@ class TopicState:
     def update(self, count: int, available: Sequence[int]) -> None:
         """Take over new metadata. A new number of partitions drops the weights; the next `observe` makes new ones."""
         if count != self.count:
-            self.weighed, self.sums = [], None
-        if self.sticky >= count:
-            self.sticky = NONE_YET
+            self.weighed, self.sums = (), None
         self.count = count
         self.available = available
 
 
-class Partitioner(Protocol):
-    """What the producer calls; see the head of this file."""
-
-    def choose(self, topic: TopicState, key: bytes | None, size: int) -> int:
-        """The partition of a record."""
-        ...
-
-    def batch_ended(self, topic: TopicState, partition: int, size: int = 0) -> int:
-        """Where a record of `size` bytes goes that found the batch full; 0: no record waits."""
-        ...
-
-    def observe(self, topic: TopicState, queues: Iterable[tuple[int, int, int]]) -> None:
-        """Weigh the partitions by their queues: (partition, leader or -1, how many batches wait)."""
-        ...
-
-    def node_tried(self, node: int, now_ms: int, can_send: bool) -> None:
-        """Note that there are batches for `node`, and whether it takes a request now."""
-        ...
-
-
 class DefaultPartitioner:
-    """Kafka's own: keys by their hash, records without a key to a sticky partition that adapts to the load."""
+    """Kafka's own: the next partition for records without a key."""
 
-    def __init__(
-        self,
-        random_below: RandomBelow,
-        *,
-        batch_size: int = 16_384,
-        is_adaptive: bool = True,
-        availability_timeout_ms: int = 0,
-        ignores_keys: bool = False,
-    ) -> None:
+    def __init__(self, random_below: RandomBelow, *, is_adaptive: bool = True, availability_timeout_ms: int = 0) -> None:
         self._random_below = random_below
-        self._batch_size = max(1, batch_size)  # 0 switches batching off: every record then moves on
         self._is_adaptive = is_adaptive
         self._availability_timeout_ms = availability_timeout_ms
-        self._ignores_keys = ignores_keys
         self._tried_ms: dict[int, int] = {}
         """By node: when batches for it were last seen."""
         self._could_send_ms: dict[int, int] = {}
         """By node: when it last took a request."""
-
-    def choose(self, topic: TopicState, key: bytes | None, size: int) -> int:
-        """The partition of a record, whose `size` counts for the sticky one if it has no key."""
-        if key is not None and not self._ignores_keys:
-            return partition_of_key(key, topic.count)
-        if topic.sticky < 0 or topic.produced_bytes >= 2 * self._batch_size:
-            self._move_on(topic)
-        topic.produced_bytes += size
-        return topic.sticky
-
-    def batch_ended(self, topic: TopicState, partition: int, size: int = 0) -> int:
-        """Move on if the sticky partition has had its share; returns where the record of `size` bytes goes that had no room.
-
-        `choose` has counted that record already, so that a share is reached by the record that does not fit.
-        """
-        if partition != topic.sticky or topic.produced_bytes < self._batch_size:
-            return partition
-        self._move_on(topic)
-        topic.produced_bytes = size
-        return topic.sticky
 
     def next_partition(self, topic: TopicState) -> int:
         """A random partition for records without a key: by weight, or evenly among those available, or among all."""
@@ -142,33 +82,32 @@ class DefaultPartitioner:
             return topic.available[self._random_below(len(topic.available))]
         return self._random_below(topic.count)
 
-    def observe(self, topic: TopicState, queues: Iterable[tuple[int, int, int]]) -> None:
-        """Weigh the partitions by their queues: (partition, leader or -1, how many batches wait).
+    def observe(self, topic: TopicState, lengths: Sequence[int], leaders: Sequence[int]) -> None:
+        """Weigh the partitions by the lengths of their queues. `leaders` are their leaders' node ids, -1 for none.
 
         There are no weights before every partition has a queue: those without one would never be chosen.
         """
-        if not self._is_adaptive:
+        if not self._is_adaptive or len(lengths) < topic.count:
+            topic.weighed, topic.sums = (), None
             return
-        seen = 0
-        partitions: list[int] = []
-        lengths: list[int] = []
-        for partition, leader, length in queues:
-            seen += 1
-            if leader >= 0 and not (length and self._is_slow(leader)):
-                partitions.append(partition)
-                lengths.append(length)
-        if seen < topic.count:
-            topic.weighed, topic.sums = [], None
-            return
-        topic.weighed, topic.sums = partitions, running_sums(lengths, seen)
+        weighed: Sequence[int] = range(len(lengths))
+        shown = lengths
+        if self._availability_timeout_ms > 0 or min(leaders) < 0:
+            weighed = [
+                partition
+                for partition, leader in enumerate(leaders)
+                if leader >= 0 and not (lengths[partition] and self._is_slow(leader))
+            ]
+            shown = [lengths[partition] for partition in weighed]
+        topic.weighed, topic.sums = weighed, running_sums(shown, len(lengths))
 
     def node_tried(self, node: int, now_ms: int, can_send: bool) -> None:
         """Note that there are batches for `node`, and whether it takes a request now."""
         if self._availability_timeout_ms <= 0:
             return
-        self._tried_ms[node] = now_ms
         if can_send or node not in self._could_send_ms:
-            self._could_send_ms[node] = now_ms
+            self._could_send_ms[node] = now_ms  # first: another thread may compare the two
+        self._tried_ms[node] = now_ms
 
     def _is_slow(self, node: int) -> bool:
         """Whether a node has had batches to take, and took none, for longer than partitioner.availability.timeout.ms."""
@@ -176,31 +115,17 @@ class DefaultPartitioner:
             return False
         return self._tried_ms[node] - self._could_send_ms[node] > self._availability_timeout_ms
 
-    def _move_on(self, topic: TopicState) -> None:
-        topic.sticky = self.next_partition(topic)
-        topic.produced_bytes = 0
-
 
 class RoundRobinPartitioner:
     """Deals records out in turn to the partitions that are available and ignores keys, as Kafka's class of that name does."""
 
-    def choose(self, topic: TopicState, key: bytes | None, size: int) -> int:
+    def choose(self, topic: TopicState) -> int:
         """The next partition in turn."""
         turn = topic.turn
         topic.turn += 1
         if topic.available:
             return topic.available[turn % len(topic.available)]
         return turn % topic.count
-
-    def batch_ended(self, topic: TopicState, partition: int, size: int = 0) -> int:
-        """Records stay where they were dealt to."""
-        return partition
-
-    def observe(self, topic: TopicState, queues: Iterable[tuple[int, int, int]]) -> None:
-        """Queues change nothing."""
-
-    def node_tried(self, node: int, now_ms: int, can_send: bool) -> None:
-        """Slow nodes change nothing."""
 
 
 class CallablePartitioner:
@@ -242,20 +167,12 @@ def resolve_partitioner(
     chosen: object,
     random_below: RandomBelow,
     *,
-    batch_size: int,
     is_adaptive: bool,
     availability_timeout_ms: int,
-    ignores_keys: bool,
 ) -> DefaultPartitioner | RoundRobinPartitioner | CallablePartitioner:
     """The partitioner for a setting: one of `PARTITIONERS`, a callable, or an object (or a class) with a `partition` method."""
     if chosen is None or chosen == "default":
-        return DefaultPartitioner(
-            random_below,
-            batch_size=batch_size,
-            is_adaptive=is_adaptive,
-            availability_timeout_ms=availability_timeout_ms,
-            ignores_keys=ignores_keys,
-        )
+        return DefaultPartitioner(random_below, is_adaptive=is_adaptive, availability_timeout_ms=availability_timeout_ms)
     if chosen == "roundrobin":
         return RoundRobinPartitioner()
     from ottla.client_core.serializers import own_object  # late: only a user's own needs it

@@ -86,6 +86,8 @@ class Sender:
         """Nodes that have answered since their connection was last lost."""
         self._throttled_until_ms: dict[int, int] = {}
         """Nodes whose quota is used up. Their batches stay here until then, and take more records (KIP-219)."""
+        self.node_tried: Callable[[int, int, bool], None] | None = None
+        """Called with (node, now_ms, whether it takes a request) for each node that has batches; the owner may set it."""
         self._turn = 0
         self._deadline_ms: int | None = None
 
@@ -132,6 +134,9 @@ class Sender:
         self._wake_by(min(due_ms, expires_ms))
         requests: list[Request] = []
         for node, queues in by_node.items():
+            if self.node_tried is not None:
+                can_send = self.connecting.is_open(node) and self._in_flight.get(node, 0) < self._in_flight_max(node)
+                self.node_tried(node, now_ms, can_send)
             if self.connecting.is_open(node):
                 self._drain(node, queues, requests, now_ms)
             else:
@@ -216,8 +221,11 @@ class Sender:
         """A retry does not wait if the leader has changed since (KIP-951)."""
         return batch.attempts > 0 and epoch > batch.leader_epoch >= 0
 
+    def _in_flight_max(self, node: int) -> int:
+        return self._settings.max_in_flight_requests_per_connection if node in self._trusted else 1
+
     def _drain(self, node: int, queues: list[PartitionQueue], requests: list[Request], now_ms: int) -> None:
-        limit = self._settings.max_in_flight_requests_per_connection if node in self._trusted else 1
+        limit = self._in_flight_max(node)
         self._turn += 1
         start = self._turn % len(queues)
         waiting = queues[start:] + queues[:start]

@@ -13,6 +13,8 @@ from ottla.errors.texts import listed
 IDEMPOTENT_IN_FLIGHT_MAX = 5
 """How many batches of a producer the broker remembers, for each partition."""
 INT_MAX = 2**31 - 1
+KAFKA_BATCH_SIZE = 16_384
+"""Kafka's default of batch.size."""
 
 _NOT_WITH_CONSUMER_PROTOCOL = ("partition.assignment.strategy", "heartbeat.interval.ms", "session.timeout.ms")
 
@@ -63,8 +65,11 @@ def check_producer(draft: Draft) -> None:
             "time out: remove one of them",
         )
     _check_delivery_timeout(draft)
+    values["sticky.batch.size"] = values["batch.size"]
     if "batch.size" not in draft.given:
-        # Ottla's default is larger than Kafka's: it must not make a small buffer.memory an error.
+        # Ottla's default is larger than Kafka's. Records without a key are spread as Kafka's are all the same, and a small
+        # buffer.memory is no error.
+        values["sticky.batch.size"] = KAFKA_BATCH_SIZE
         values["batch.size"] = min(values["batch.size"], values["buffer.memory"])
     if values["batch.size"] > values["buffer.memory"]:
         raise InvalidConfig(

@@ -76,6 +76,8 @@ class ProducerSettings(ClientSettings):
     partitioner_class: Implementation
     partitioner_ignore_keys: bool
     retries: int
+    sticky_batch_size: int
+    """After how many bytes records without a key change their partition: batch.size, but Kafka's default if it is not given."""
     transaction_timeout_ms: int
     transaction_two_phase_commit_enable: bool
     transactional_id: str | None
