@@ -131,7 +131,7 @@ class Intake:
         assert isinstance(self._partitioner, DefaultPartitioner)
         state = self._state(topic)
         self._partitioner.observe(state, self._core.accumulator.lengths(topic), self._leaders[topic][2])
-        return [self._partitioner.next_partition(state) for _ in range(number)]
+        return self._partitioner.next_partitions(state, number)
 
     def check_size(self, topic: str, key: bytes | None, value: bytes | None, headers: bytes) -> None:
         """Raise if a record cannot be sent at all."""

@@ -28,8 +28,8 @@ FIRST_CAPACITY = 2048
 """How many bytes the buffer of a partition's first batch has. It doubles as records come, up to batch.size."""
 NEVER_MS = 1 << 62
 ANY_PARTITION = -1
-DRAWN = 16
-"""How many partitions for records without a key are drawn at a time, if the loop does not look at the batches before."""
+DRAWN_FIRST, DRAWN_MAX = 8, 64
+"""How many partitions for records without a key are drawn ahead: first after the loop looked, and after doubling."""
 
 ChoosePartitions = Callable[[str, int, int], list[int]]
 """(topic, how many partitions it has, how many to draw) → the next partitions for records without a key."""
@@ -119,6 +119,7 @@ class Accumulator:
         self._choose_partitions = choose_partitions
         self._drawn: list[TopicBatches] = []
         """The topics for which partitions were drawn since the loop looked."""
+        self._draw = DRAWN_FIRST
         self._filled: set[str] = set()
         """The topics of which every partition has a queue."""
         self._waiting = waiting
@@ -213,8 +214,9 @@ class Accumulator:
             batches.move_on()
             sticky = batches.sticky
         while sticky < 0:  # again if another thread's kernel, which takes no lock, has used up what was drawn
-            batches.upcoming.extend(self._choose_partitions(topic, batches.partition_count, DRAWN))
+            batches.upcoming.extend(self._choose_partitions(topic, batches.partition_count, self._draw))
             self._drawn.append(batches)
+            self._draw = min(2 * self._draw, DRAWN_MAX)
             batches.move_on()
             sticky = batches.sticky
         return sticky
@@ -230,9 +232,11 @@ class Accumulator:
                 return []
             self._filled.add(topic)
         lengths = [0] * count
+        unit = self._sticky_size
+        full = -(-self._batch_size // unit)
         for (name, partition), queue in self.busy.items():
             if name == topic and partition < count:
-                lengths[partition] = sum(-(-batch.end // self._sticky_size) for batch in queue.batches)
+                lengths[partition] = (len(queue.batches) - 1) * full - (-queue.batches[-1].end // unit)
         return lengths
 
     def _open(self, key: Key, size: int, now_ms: int, ticket: MemoryTicket | None) -> ProducerBatch | None:
@@ -308,6 +312,7 @@ class Accumulator:
                 for batches in self._drawn:
                     batches.upcoming.clear()  # the queues' lengths and the leaders will be others
                 self._drawn.clear()
+                self._draw = DRAWN_FIRST
 
     @property
     def is_hurried(self) -> bool:

@@ -10,7 +10,7 @@ queue is, and with partitioner.availability.timeout.ms those of a node that take
 producer calls:
 
     observe(topic, lengths, leaders)        before it chooses: how much waits for each partition
-    next_partition(topic)                   the next partition
+    next_partitions(topic, number)          the partitions that follow
     node_tried(node, now_ms, can_send)      in each round of sending: a node with batches to send was looked at
 
 Threads: `node_tried` belongs to the event loop. The producer calls the others under its accumulator's lock.
@@ -74,13 +74,18 @@ class DefaultPartitioner:
         self._could_send_ms: dict[int, int] = {}
         """By node: when it last took a request."""
 
-    def next_partition(self, topic: TopicState) -> int:
-        """A random partition for records without a key: by weight, or evenly among those available, or among all."""
-        if topic.sums is not None:
-            return topic.weighed[bisect_right(topic.sums, self._random_below(topic.sums[-1]))]
-        if topic.available:
-            return topic.available[self._random_below(len(topic.available))]
-        return self._random_below(topic.count)
+    def next_partitions(self, topic: TopicState, number: int = 1) -> list[int]:
+        """Random partitions for records without a key: by weight, or evenly among those available, or among all."""
+        sums = topic.sums
+        among = topic.available or range(topic.count)
+        limit = len(among) if sums is None else sums[-1]
+        # One random number has them all as its digits to this base: a system call for each would cost ten times as much.
+        digits = self._random_below(limit**number)
+        found = []
+        for _ in range(number):
+            digits, digit = divmod(digits, limit)
+            found.append(among[digit] if sums is None else topic.weighed[bisect_right(sums, digit)])
+        return found
 
     def observe(self, topic: TopicState, lengths: Sequence[int], leaders: Sequence[int]) -> None:
         """Weigh the partitions by the lengths of their queues. `leaders` are their leaders' node ids, -1 for none.
