@@ -97,7 +97,7 @@ def test_a_table_is_stored_like_single_sends(broker: Broker) -> None:
     with Producer(broker.bootstrap_servers, batch_size=2_000, buffer_memory=50_000) as producer:
         deliveries = producer.send_many("t", pa.concat_tables([table[:1_000], table[1_000:]]))
         assert deliveries.wait(HANG_S) == count
-        assert producer._accumulator.memory.used == 0
+        assert producer._core.accumulator.memory.used == 0
         results = deliveries.result()
     many = stored(broker, count)
     assert [each.timestamp for each in results] == [1_000 + number for number in range(count)]

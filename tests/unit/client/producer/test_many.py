@@ -158,7 +158,7 @@ def test_threads_share_batches_and_buffers_without_mixing_records(broker: Broker
         for thread in threads:
             thread.join(HANG_S)
         producer.flush(HANG_S)
-        assert producer._accumulator.memory.used == 0
+        assert producer._core.accumulator.memory.used == 0
     stored = {(each.partition, each.offset): each.value for each in broker.await_records("t", 3 * counts, timeout=HANG_S)}
     assert len(stored) == 3 * counts
     for values, calls in found.values():

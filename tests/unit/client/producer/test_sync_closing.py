@@ -33,13 +33,13 @@ def test_close_ends_a_send_that_waits_for_memory(broker: Broker) -> None:
         thread = threading.Thread(target=send_one_more)
         thread.start()
         deadline_s = time.monotonic() + HANG_S
-        while not producer._accumulator.waiting_count and time.monotonic() < deadline_s:
+        while not producer._core.accumulator.waiting_count and time.monotonic() < deadline_s:
             time.sleep(0.01)
         producer.close(0.2)
         thread.join(HANG_S)
     assert [str(error) for error in raised] == ["this producer is closed: make a new one"]
     assert all(isinstance(each.exception(HANG_S), IllegalStateError) for each in taken)
-    assert all(batch.is_done for batch in producer._accumulator.incomplete)
+    assert all(batch.is_done for batch in producer._core.accumulator.incomplete)
 
 
 @pytest.mark.parametrize("call", ["send", "partitions_for"])
@@ -105,7 +105,7 @@ def test_a_producer_may_be_collected_in_a_thread_that_holds_its_lock(broker: Bro
     """The collector runs wherever something is allocated, in the producer's own thread too."""
     producer: Producer[bytes, bytes] = Producer(broker.bootstrap_servers)
     producer.send("t", b"v").result(HANG_S)
-    lock, own_thread = producer._accumulator.lock, producer._thread
+    lock, own_thread = producer._core.accumulator.lock, producer._thread
     ended = threading.Event()
     cycle: list[object] = [producer]
     cycle.append(cycle)
