@@ -98,6 +98,7 @@ class ProducerFace(MeasuredFace, Generic[K, V]):
 
     def _append(
         self,
+        core: ProducerCore,
         topic: str,
         value: Any,
         key: Any,
@@ -107,7 +108,6 @@ class ProducerFace(MeasuredFace, Generic[K, V]):
         on_delivery: OnDelivery | None,
     ) -> Delivery | tuple[int, Record]:
         """Add a record to an open batch; or, if it needs more than that, its partition and what `_send_slowly` sends."""
-        core = self._opened()
         if on_delivery is not None:
             check_callback("on_delivery", on_delivery)
         if core.transactions is not None:
@@ -226,14 +226,14 @@ async def send(
     the record: its topic's name, its types, its size. `timestamp` is in milliseconds since 1970, now by default.
     `on_delivery(metadata, error)` is called on the producer's thread, with asyncio on the event loop.
     """
+    core = self._opened()
     if partition is None and timestamp is None and on_delivery is None and not headers:
         batches = self._plain_topics.get(topic)
         if batches is not None:
-            self._opened()
             delivery = batches.send(self._clock_ms(), key, value, None)
             if delivery is not None:
                 return delivery
-    found = self._append(topic, value, key, partition, timestamp, headers, on_delivery)
+    found = self._append(core, topic, value, key, partition, timestamp, headers, on_delivery)
     if isinstance(found, Delivery):
         return found
     number, record = found

@@ -140,7 +140,9 @@ class Producer(ProducerFace[K, V], PlainSend):
         on_delivery: OnDelivery | None,
     ) -> Delivery:
         """Send a record that `PlainSend` has left: it has headers, a partition or a serializer, or needs a new batch."""
-        found = self._append(topic, value, key, partition, timestamp, headers, on_delivery)
+        if self._is_closed or self._lineage.generation != self._generation:
+            raise self._unusable()
+        found = self._append(self._core, topic, value, key, partition, timestamp, headers, on_delivery)
         if isinstance(found, Delivery):
             return found
         number, record = found
