@@ -1,23 +1,34 @@
-"""`ThreadGuard` and `TaskGuard`: a consumer is used by one thread or task at a time, and in the process that made it."""
+"""Who may use a consumer: one thread or task at a time, in the process that made it, and not after its end.
+
+`ThreadGuard` and `TaskGuard` refuse the others. The decorators make the methods of a face of the calls in `calls.py`, and
+enter the face's guard around them.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, Protocol
 
+from ottla.client.faces import Described, P, R, S, finished, method_of
 from ottla.env.threads import Threads
 from ottla.errors import ConcurrentUseError, IllegalStateError
 
-Call = TypeVar("Call", bound=Callable[..., Any])
 
-_PUBLIC_NAMES = {"_refill": "next", "_next_taken": "read_ranges", "_on_loop": "read_ranges"}
-"""What a caller has called, where a step inside of it is guarded."""
+class Guard(Protocol):
+    """Lets one caller in at a time; the same caller may come in again, as a rebalance listener does."""
+
+    def enter(self, call: str) -> None:
+        """`call` begins. Raises `ConcurrentUseError` if another caller is inside."""
+        ...
+
+    def leave(self) -> None:
+        """The call that entered last has ended."""
+        ...
 
 
 class ThreadGuard:
-    """Lets one thread in at a time; the same thread may come in again, as a rebalance listener does."""
+    """`Guard` for threads, of which only those of this process may come in."""
 
     def __init__(self, threads: Threads) -> None:
         self._thread_id = threads.thread_id
@@ -49,66 +60,8 @@ class ThreadGuard:
             self._owner.pop("thread", None)
 
 
-def guarded(call: Call) -> Call:
-    """A call that only one thread may make at a time, on a consumer that is open."""
-
-    name = _PUBLIC_NAMES.get(call.__name__, call.__name__)
-
-    @functools.wraps(call)
-    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self._guard.enter(name)
-        try:
-            check_open(self, name)
-            return call(self, *args, **kwargs)
-        finally:
-            self._guard.leave()
-
-    return cast(Call, wrapped)  # the same signature: it only passes its arguments on
-
-
-def reading(call: Call) -> Call:
-    """A guarded call that hands out records. If it raises, also by Ctrl-C at the very end, what it has taken goes back."""
-
-    name = _PUBLIC_NAMES.get(call.__name__, call.__name__)
-
-    @functools.wraps(call)
-    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self._guard.enter(name)
-        try:
-            check_open(self, name)
-            found = call(self, *args, **kwargs)
-        except BaseException:
-            try:
-                self._undo_step()
-            finally:
-                self._guard.leave()
-            raise
-        try:
-            self._guard.leave()
-        except BaseException:
-            self._undo_step()
-            raise
-        # Ctrl-C does not come between here and the caller's next line: Python looks for it at calls and jumps backwards only.
-        self._reader.is_handed_out = True
-        return found
-
-    return cast(Call, wrapped)
-
-
-def check_open(consumer: Any, call: str) -> None:
-    """Raise if a consumer is closed."""
-    if consumer._is_closed:
-        raise IllegalStateError(f"{call}() on a consumer that is closed: make another one")
-
-
-def refuse_in_listener(consumer: Any, call: str) -> None:
-    """Raise if a rebalance listener runs: the call would wait for events behind the one that is being handled."""
-    if consumer._is_in_listener:
-        raise IllegalStateError(f"{call}() inside of a rebalance listener: the rebalance has to end first")
-
-
 class TaskGuard:
-    """Lets one task in at a time; the same task may come in again."""
+    """`Guard` for tasks."""
 
     def __init__(self) -> None:
         self._owner: asyncio.Task[object] | None = None
@@ -130,3 +83,115 @@ class TaskGuard:
         self._depth -= 1
         if self._depth == 0:
             self._owner = None
+
+
+# The synchronous face
+
+
+def guarded(described: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """A method of a plain call, which only one thread may make at a time, on a consumer that is open."""
+    name = described.__name__
+
+    def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        self._guard.enter(name)
+        try:
+            check_open(self, name)
+            return described(self, *args, **kwargs)
+        finally:
+            self._guard.leave()
+
+    return method_of(described, method)
+
+
+def blocking(described: Described[S, P, R]) -> Callable[Concatenate[S, P], R]:
+    """A guarded method of a call that waits: it blocks the calling thread."""
+    name = described.__name__
+
+    def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        self._guard.enter(name)
+        try:
+            check_open(self, name)
+            return finished(described(self, *args, **kwargs))
+        finally:
+            self._guard.leave()
+
+    return method_of(described, method)
+
+
+def blocking_read(described: Described[S, P, R], name: str | None = None) -> Callable[Concatenate[S, P], R]:
+    """A guarded method that hands out records. If it raises, also by Ctrl-C at the very end, what it has taken goes back."""
+    shown = name or described.__name__
+
+    def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        self._guard.enter(shown)
+        try:
+            check_open(self, shown)
+            found = finished(described(self, *args, **kwargs))
+        except BaseException:
+            try:
+                self._undo_step()
+            finally:
+                self._guard.leave()
+            raise
+        try:
+            self._guard.leave()
+        except BaseException:
+            self._undo_step()
+            raise
+        # Ctrl-C does not come between here and the caller's next line: Python looks for it at calls and jumps backwards only.
+        self._reader.is_handed_out = True
+        return found
+
+    return method_of(described, method)
+
+
+# The asyncio face
+
+
+def awaiting(described: Described[S, P, R]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
+    """A method of a call that waits, which only one task may do at a time, on a consumer that is open."""
+    name = described.__name__
+
+    async def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        _ = self._core  # raises if the consumer is closed or belongs to another loop
+        self._guard.enter(name)
+        try:
+            return await described(self, *args, **kwargs)
+        finally:
+            self._guard.leave()
+
+    return method_of(described, method)
+
+
+def awaiting_read(
+    described: Described[S, P, R], name: str | None = None
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
+    """A guarded method that hands out records. If it raises, also when it is cancelled, what it has taken goes back."""
+    shown = name or described.__name__
+
+    async def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        reader = self._core.reader  # raises if the consumer is closed or belongs to another loop
+        self._guard.enter(shown)
+        try:
+            found = await described(self, *args, **kwargs)
+            reader.is_handed_out = True
+            return found
+        except BaseException:
+            self._undo_step()
+            raise
+        finally:
+            self._guard.leave()
+
+    return method_of(described, method)
+
+
+def check_open(consumer: Any, call: str) -> None:
+    """Raise if a consumer is closed."""
+    if consumer._is_closed:
+        raise IllegalStateError(f"{call}() on a consumer that is closed: make another one")
+
+
+def refuse_in_listener(consumer: Any, call: str) -> None:
+    """Raise if a rebalance listener runs: the call would wait for events behind the one that is being handled."""
+    if consumer._is_in_listener:
+        raise IllegalStateError(f"{call}() inside of a rebalance listener: the rebalance has to end first")

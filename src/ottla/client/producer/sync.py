@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ottla.client.dropped import producer_dropped
 from ottla.client.faces import blocking, blocking_steps, finished, plain
 from ottla.client.producer import calls
-from ottla.client.producer.calls import CLOSE_GRACE_S, OnBatch, OnDelivery, ProducerFace
+from ottla.client.producer.calls import CLOSE_GRACE_S, OnDelivery, ProducerFace
 from ottla.client.producer.intake import Headers, Intake
 from ottla.client.type_parameters import K, V
 from ottla.client_core.producer.batch import ProducerBatch
