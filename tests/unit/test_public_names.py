@@ -58,6 +58,8 @@ def test_the_types_in_the_signatures_of_the_clients_are_public() -> None:
         "K",
         "V",
         "T",
+        "AsyncIterator",
+        "Face",
         "Iterator",
         "Iterable",
         "Mapping",

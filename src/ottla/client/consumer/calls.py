@@ -2,6 +2,7 @@
 
 Calls that only change the consumer are plain functions in both faces; those that wait are coroutines. A call takes apart what
 it was given in the caller's thread or task, and does its work on the event loop: `_do` for functions, `_run` for coroutines.
+A call that hands out records returns a `Read`; the face reads, because buffered records must not wait for the loop.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ottla.client.consumer import arguments, columns
 from ottla.client.consumer.arguments import PartitionLike, TimeLike
 from ottla.client.consumer.core import LEAVE_S_MIN, ConsumerCore
-from ottla.client.consumer.guard import Guard, check_open, refuse_in_listener
+from ottla.client.consumer.guard import Guard, Read, check_open, refuse_in_listener
 from ottla.client.consumer.listener import Handler, RebalanceListener, listener_of, tell
 from ottla.client.consumer.offset_calls import CommitCallback
 from ottla.client.consumer.options import ConsumerOptions
 from ottla.client.consumer.ranges import Ranges
-from ottla.client.consumer.reader import Reader, Views
+from ottla.client.consumer.reader import Reader
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.client.measured import MeasuredFace
 from ottla.client.type_parameters import K, V
@@ -112,10 +113,20 @@ class ConsumerFace(MeasuredFace, Generic[K, V]):
             raise ValueError(f"max_records must be at least 1, not {max_records}")
         return max_records
 
-    async def _read(self, timeout: float | None, take: Callable[[], T], is_over: Callable[[], bool] | None = None) -> T:
+    def _read_buffered(self, take: Callable[[], T]) -> T | None:
+        """The fast path of `_read`, without a coroutine: what is buffered, if nothing else is due before it."""
         refuse_in_listener(self, "poll")
-        core, clock = self._core, self._clock
-        now_s = clock.monotonic_s()
+        core, now_s = self._core, self._clock.monotonic_s()
+        core.polled(int(now_s * 1000))
+        core.reader.begin_step()
+        if core.needs_attention or (self._auto_commit_s > 0 and now_s >= self._next_commit_s):
+            return None
+        return take()
+
+    async def _read(self, timeout: float | None, take: Callable[[], T], is_over: Callable[[], bool] | None = None) -> T:
+        """What `take` finds, after the callbacks and the commit that are due. Waits up to `timeout` seconds for it."""
+        refuse_in_listener(self, "poll")
+        core, now_s = self._core, self._clock.monotonic_s()
         core.polled(int(now_s * 1000))
         reader = core.reader
         reader.begin_step()
@@ -142,11 +153,12 @@ class ConsumerFace(MeasuredFace, Generic[K, V]):
             if found or (deadline_s is not None and clock.monotonic_s() >= deadline_s):
                 return found
 
-    async def _read_views(self, timeout: float | None) -> dict[TopicPartition, Views]:
+    def _rewound(self) -> Reader:
+        """The reader, whose records of an iteration that were not handed out have gone back to be read again."""
         reader = self._reader
         if reader.pending:
             self._do(reader.rewind)
-        return await self._read(timeout, reader.take_views)
+        return reader
 
     def _undo_step(self) -> None:
         """The caller gets nothing of what the step has taken."""
@@ -288,42 +300,44 @@ def enforce_rebalance(self: ConsumerFace, reason: str = "the application asked f
 # Reading
 
 
-async def poll(
+def poll(
     self: ConsumerFace[K, V], timeout: float | None = 1.0, max_records: int | None = None
-) -> list[ConsumerRecord[K, V]]:
+) -> Read[list[ConsumerRecord[K, V]]]:
     """The next records, up to `max_records` (max.poll.records). Waits up to `timeout` seconds for the first (None: ever).
 
     What earlier polls returned counts as dealt with: automatic commits cover it.
     """
     limit, reader = self._limit(max_records), self._reader
-    return await self._read(timeout, lambda: reader.take(limit))
+    return timeout, lambda: reader.take(limit), None
 
 
-async def batches(
+def batches(
     self: ConsumerFace[K, V], timeout: float | None = 1.0, max_records: int | None = None
-) -> dict[TopicPartition, list[ConsumerRecord[K, V]]]:
+) -> Read[dict[TopicPartition, list[ConsumerRecord[K, V]]]]:
     """As `poll`, with a list for each partition. Without `max_records`, everything that is buffered."""
     limit, reader = _ALL_RECORDS if max_records is None else self._limit(max_records), self._reader
-    return await self._read(timeout, lambda: reader.take_batches(limit))
+    return timeout, lambda: reader.take_batches(limit), None
 
 
-async def refill(self: ConsumerFace) -> None:
+def refill(self: ConsumerFace) -> Read[bool]:
     """Take the next records of an iteration."""
     limit, reader = self._limit(None), self._reader
-    await self._read(None, lambda: reader.refill(limit))
+    return None, lambda: reader.refill(limit), None
 
 
-async def consume_arrow(self: ConsumerFace, timeout: float | None = 1.0) -> pyarrow.Table:
+def consume_arrow(self: ConsumerFace, timeout: float | None = 1.0) -> Read[pyarrow.Table]:
     """Everything that is buffered as an Arrow table, without an object per record. Deserializers are not used.
 
     Columns: topic, partition, offset, timestamp, key, value, headers. Waits up to `timeout` seconds for the first record.
     """
-    return columns.to_table(await self._read_views(timeout), self._reader.spare)
+    reader = self._rewound()
+    return timeout, reader.take_views, lambda found: columns.to_table(found, reader.spare)
 
 
-async def consume_columns(self: ConsumerFace, timeout: float | None = 1.0) -> dict[TopicPartition, Columns]:
+def consume_columns(self: ConsumerFace, timeout: float | None = 1.0) -> Read[dict[TopicPartition, Columns]]:
     """As `consume_arrow`, as plain buffers in Arrow's layout for each partition."""
-    return columns.to_all_columns(await self._read_views(timeout), self._reader.spare)
+    reader = self._rewound()
+    return timeout, reader.take_views, lambda found: columns.to_all_columns(found, reader.spare)
 
 
 async def read_ranges(

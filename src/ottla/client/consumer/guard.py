@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, Protocol
+from typing import Any, Concatenate, Protocol, TypeVar, cast
 
-from ottla.client.faces import Described, P, R, S, finished, method_of
+from ottla.client.faces import Described, M, P, R, S, finished, method_of
 from ottla.env.threads import Threads
 from ottla.errors import ConcurrentUseError, IllegalStateError
+
+T = TypeVar("T")
+Read = tuple[float | None, Callable[[], Any], Callable[[Any], T] | None]
+"""What a call that hands out records describes: its timeout, what takes buffered records, and what makes a T of these."""
 
 
 class Guard(Protocol):
@@ -118,15 +122,18 @@ def blocking(described: Described[S, P, R]) -> Callable[Concatenate[S, P], R]:
     return method_of(described, method)
 
 
-def blocking_read(described: Described[S, P, R], name: str | None = None) -> Callable[Concatenate[S, P], R]:
+def blocking_read(described: Callable[Concatenate[S, P], Read[T]], name: str | None = None) -> Callable[Concatenate[S, P], T]:
     """A guarded method that hands out records. If it raises, also by Ctrl-C at the very end, what it has taken goes back."""
     shown = name or described.__name__
 
-    def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
         self._guard.enter(shown)
         try:
             check_open(self, shown)
-            found = finished(described(self, *args, **kwargs))
+            timeout, take, convert = described(self, *args, **kwargs)
+            found = self._read_buffered(take) or finished(self._read(timeout, take))
+            if convert is not None:
+                found = convert(found)
         except BaseException:
             try:
                 self._undo_step()
@@ -140,9 +147,9 @@ def blocking_read(described: Described[S, P, R], name: str | None = None) -> Cal
             raise
         # Ctrl-C does not come between here and the caller's next line: Python looks for it at calls and jumps backwards only.
         self._reader.is_handed_out = True
-        return found
+        return found  # type: ignore[no-any-return]  # a cast is a call, at which Ctrl-C could come
 
-    return method_of(described, method)
+    return _method_of_read(described, method)
 
 
 # The asyncio face
@@ -164,24 +171,35 @@ def awaiting(described: Described[S, P, R]) -> Callable[Concatenate[S, P], Corou
 
 
 def awaiting_read(
-    described: Described[S, P, R], name: str | None = None
-) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
+    described: Callable[Concatenate[S, P], Read[T]], name: str | None = None
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
     """A guarded method that hands out records. If it raises, also when it is cancelled, what it has taken goes back."""
     shown = name or described.__name__
 
-    async def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
         reader = self._core.reader  # raises if the consumer is closed or belongs to another loop
         self._guard.enter(shown)
         try:
-            found = await described(self, *args, **kwargs)
+            timeout, take, convert = described(self, *args, **kwargs)
+            found = await self._read(timeout, take)
+            if convert is not None:
+                found = convert(found)
             reader.is_handed_out = True
-            return found
+            return cast(T, found)
         except BaseException:
             self._undo_step()
             raise
         finally:
             self._guard.leave()
 
+    return _method_of_read(described, method)
+
+
+def _method_of_read(described: Callable[..., Any], method: M) -> M:
+    """As `method_of`; the method returns what the `Read` is of."""
+    shown = described.__annotations__["return"]
+    if shown.startswith("Read["):
+        described.__annotations__["return"] = shown[5:-1]
     return method_of(described, method)
 
 
