@@ -127,6 +127,34 @@ def test_records_go_to_the_open_batch_of_their_partition(kernel: Any) -> None:
     assert topic.sticky_left == 100 - 8
 
 
+@each_variant
+def test_keyless_records_move_on_when_their_batch_has_the_size_or_twice_of_it_was_sent(kernel: Any) -> None:
+    topic = kernel.TopicBatches(3, nullcontext(), False, 100)
+    topic.upcoming.extend([1, 0])
+    memory = kernel.BufferMemory(1 << 20)
+
+    def add() -> int:
+        made = topic.append(-1, 1, None, b"v" * 12, kernel.NO_HEADERS, None)  # 19 bytes
+        return -1 if made is None else topic.open.index(made.batch)
+
+    def send(partition: int) -> None:
+        topic.open[partition] = kernel.OpenBatch(memory, 500, 500)
+
+    for partition in range(3):
+        send(partition)
+    topic.move_on()
+    assert [add() for _ in range(7)] == [0] * 6 + [1]  # 114 bytes, in a batch that is larger than 100
+    for number in range(10):
+        assert topic.sticky_left == 100 - 19 * (number + 1)
+        send(1)
+        assert add() == 1  # its share is produced after some time, but its batch is always small
+    assert topic.sticky == -1  # twice its share; and no other partition was drawn
+    assert add() == -1
+    topic.upcoming.append(2)
+    topic.move_on()
+    assert add() == 2
+
+
 @pytest.mark.skipif(COMPILED is None, reason="the kernels are not compiled")
 def test_handles_are_no_work_for_the_collector() -> None:
     kernel: Any = COMPILED

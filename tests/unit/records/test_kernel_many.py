@@ -26,12 +26,14 @@ each_variant = pytest.mark.parametrize("variant", VARIANTS, ids=["pure", "compil
 EMPTY = memoryview(b"")
 
 
-def topic_of(variant: Variant, partitions: int = 3, size_max: int = 1 << 20, sticky: int = 1) -> Any:
+def topic_of(
+    variant: Variant, partitions: int = 3, size_max: int = 1 << 20, sticky: int = 1, sticky_size: int = 1 << 20
+) -> Any:
     memory = variant.accumulate.BufferMemory(1 << 30)
-    topic = variant.accumulate.TopicBatches(partitions, nullcontext(), False)
+    topic = variant.accumulate.TopicBatches(partitions, nullcontext(), False, sticky_size)
     for partition in range(partitions):
         topic.open[partition] = variant.accumulate.OpenBatch(memory, 1 << 10, size_max)
-    topic.sticky, topic.sticky_left = sticky, 1 << 20
+    topic.sticky, topic.sticky_left = sticky, sticky_size
     return topic
 
 
@@ -59,14 +61,16 @@ def test_a_list_gives_the_same_batches_as_single_appends(
     rows: list[tuple[Any, Any, bytes]], partition: int, has_headers: bool
 ) -> None:
     for variant in VARIANTS:
-        one, many = topic_of(variant), topic_of(variant)
+        one, many = (topic_of(variant, sticky_size=120) for _ in range(2))
+        for topic in (one, many):
+            topic.upcoming.extend([0, 2, 1] * 20)
         single = [one.append(partition, 9, key, value, packed if has_headers else b"\x00", None) for key, value, packed in rows]
         places = variant.many.Places()
         keys, values, packed = [[row[field] for row in rows] for field in range(3)]
         headers = packed if has_headers else None
         assert variant.many.append_list(many, partition, 9, values, keys, headers, 0, places) == len(rows)
         assert contents(one) == contents(many)
-        assert one.sticky_left == many.sticky_left
+        assert (one.sticky, one.sticky_left, one.upcoming) == (many.sticky, many.sticky_left, many.upcoming)
         wanted = [(one.open.index(each.batch), each.index) for each in single]
         assert [(many.open.index(batch), index) for batch, index in located(places)] == wanted
         for record, (batch, index) in enumerate(located(places)):

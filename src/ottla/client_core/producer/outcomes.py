@@ -36,6 +36,12 @@ _MAY_BE_APPENDED = frozenset(
 )
 """What a leader may answer after it has appended the batch, while it waits for its followers."""
 
+_REFUSED: dict[int, str] = {
+    ErrorCode.NOT_ENOUGH_REPLICAS: "were refused, and none is stored",
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "are stored on too few replicas and may be lost",
+}
+"""What an answer means for the records, where that is worth saying."""
+
 
 class BatchOutcomes:
     """Ends the batches of an accumulator, or has them sent again."""
@@ -72,7 +78,8 @@ class BatchOutcomes:
             self.complete(batch, answer.base_offset if is_stored_now else -1, answer.log_append_time_ms, now_ms)
             return
         said = answer.error_message or error_meaning(answer.error_code)
-        error = exception_of(answer.error_code, f"records for {batch.topic}-{batch.partition} were refused: {said}")
+        how = _REFUSED.get(answer.error_code, "were refused")
+        error = exception_of(answer.error_code, f"records for {batch.topic}-{batch.partition} {how}: {said}")
         error.record_errors = tuple((each.batch_index, each.batch_index_error_message or said) for each in answer.record_errors)
         leader = answer.current_leader
         topic = self._metadata.topic(batch.topic)
@@ -170,8 +177,14 @@ class BatchOutcomes:
 
     def _timed_out(self, batch: ProducerBatch, now_ms: int) -> KafkaError:
         waited = f"{batch.topic}-{batch.partition}: {now_ms - batch.created_ms} ms have passed since the batch was opened"
-        reason = self.why_not_stored(batch)
-        return TimeoutError(f"{waited} (delivery.timeout.ms); {reason}. The records may be stored if they were sent")
+        return TimeoutError(f"{waited} (delivery.timeout.ms); {self.why_not_stored(batch)}. {self._fate(batch)}")
+
+    def _fate(self, batch: ProducerBatch) -> str:
+        """Whether the records of a batch that has expired can be stored, and what to do."""
+        if batch.is_uncertain or batch in self._accumulator.queues[batch.key].in_flight:
+            return "The records may be stored or not: look for them in the topic before you send them again"
+        why = "every attempt was refused" if batch.attempts else "they were not sent"
+        return f"None of the records is stored, because {why}: mend the cause, and send them again"
 
     def why_not_stored(self, batch: ProducerBatch) -> str:
         """What keeps a batch from being stored, as far as is known."""

@@ -88,7 +88,14 @@ def parse(key: ConfigKey, value: object) -> Any:
         return tuple(assignors)
     if name in _ADDRESSES:
         return _addresses(name, value)
-    parsed = key.parse(_text(key, value))
+    text = _text(key, value)
+    if name == "acks" and text.strip().isdecimal() and int(text) > 1:
+        raise InvalidConfig(
+            name,
+            f"acks={text}: must be one of all, -1, 0, 1. It is no number of replicas: `all` (or -1) is probably what you mean. "
+            "It waits for every in-sync replica, and the topic's min.insync.replicas says how many there must be",
+        )
+    parsed = key.parse(text)
     return _CASE_IGNORED[name](str(parsed)) if name in _CASE_IGNORED else _refined(name, parsed)
 
 

@@ -37,7 +37,7 @@ class World:
         topic = MetadataResponseTopic(name="t", partitions=[partition])
         brokers = [MetadataResponseBroker(node_id=1, host="h", port=1)]
         self.metadata.answered(request, MetadataResponse(brokers=brokers, topics=[topic]), 13, 0)
-        self.accumulator = Accumulator(self.settings, lambda topic, count, last: 0)
+        self.accumulator = Accumulator(self.settings, lambda topic, count, number: [0])
         self.accumulator.set_partition_count("t", 1)
         self.connecting = Connecting(self.metadata, 1_000)
         self.outcomes = BatchOutcomes(
@@ -143,6 +143,35 @@ def test_an_expired_batch_says_what_kept_it_from_being_stored() -> None:
     assert not world.batch.is_done
     world.outcomes.expire(world.settings.delivery_timeout_ms)
     assert "node 1 is not connected: connection refused" in str(world.batch.error)
+
+
+@pytest.mark.parametrize(
+    ("code", "refused", "fate"),
+    [
+        (ErrorCode.NOT_ENOUGH_REPLICAS, "were refused, and none is stored", "None of the records is stored"),
+        (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, "are stored on too few replicas", "may be stored or not: look for them"),
+        (ErrorCode.REQUEST_TIMED_OUT, "were refused:", "may be stored or not: look for them"),
+    ],
+)
+def test_expired_batch_says_whether_it_can_be_stored(code: ErrorCode, refused: str, fate: str) -> None:
+    world = World()
+    world.answer(code)
+    world.outcomes.expire(world.settings.delivery_timeout_ms)
+    assert refused in str(world.batch.error)
+    assert fate in str(world.batch.error)
+
+
+def test_expired_batch_that_waits_for_its_answer_may_be_stored() -> None:
+    world = World()
+    world.outcomes.expire(world.settings.delivery_timeout_ms)
+    assert "may be stored or not" in str(world.batch.error)
+
+
+def test_expired_batch_that_was_not_sent_is_not_stored() -> None:
+    world = World()
+    world.accumulator.put_back(world.batch)
+    world.outcomes.expire(world.settings.delivery_timeout_ms)
+    assert "None of the records is stored, because they were not sent" in str(world.batch.error)
 
 
 def test_a_connection_that_will_not_open_fails_what_waits_for_its_node() -> None:

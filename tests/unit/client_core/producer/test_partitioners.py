@@ -1,8 +1,7 @@
-"""Partitioners: keys as Kafka hashes them, sticky partitions that move on and adapt, turns, and callables of the user's."""
+"""Partitioners: random partitions that adapt to the load, turns, and callables of the user's."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from random import Random
 from typing import Any
 
 import pytest
@@ -20,7 +19,6 @@ from ottla.client_core.producer.partitioners import (
 )
 from ottla.errors import ConfigError
 
-KEYS = read_golden("clients/keys.jsonl.gz")
 LOADS = read_golden("clients/loads.jsonl.gz")
 
 
@@ -45,120 +43,27 @@ def topic_of(count: int, available: Sequence[int] | None = None) -> TopicState:
 
 
 def resolved(chosen: object) -> Any:
-    return resolve_partitioner(chosen, never, batch_size=100, is_adaptive=True, availability_timeout_ms=0, ignores_keys=False)
+    return resolve_partitioner(chosen, never, is_adaptive=True, availability_timeout_ms=0)
 
 
-# Keys
-
-
-def test_keys_go_where_apache_kafka_sends_them() -> None:
-    partitioner = DefaultPartitioner(never)
-    for row in KEYS:
-        for count, partition in row["partitions"]:
-            assert partitioner.choose(topic_of(count, ()), bytes.fromhex(row["key"]), 10) == partition
-
-
-def test_key_goes_to_its_partition_though_it_has_no_leader() -> None:
-    partitioner = DefaultPartitioner(never)
-    for key in (b"a", b"b", b"c", b"d"):
-        assert partitioner.choose(topic_of(3, [1]), key, 10) == partitioner.choose(topic_of(3), key, 10)
-
-
-def test_ignored_key_goes_to_the_sticky_partition() -> None:
-    partitioner = DefaultPartitioner(in_order([2]), ignores_keys=True)
-    topic = topic_of(3)
-    assert {partitioner.choose(topic, bytes([key]), 10) for key in range(50)} == {2}
-
-
-# Sticky
-
-
-def test_records_without_a_key_stay_until_a_batch_ends() -> None:
-    partitioner = DefaultPartitioner(in_order([1, 0, 2]), batch_size=100)
-    topic = topic_of(3)
-    assert [partitioner.choose(topic, None, 30) for _ in range(3)] == [1, 1, 1]
-    assert partitioner.batch_ended(topic, 1) == 1  # sent early: 90 bytes are less than its share
-    assert partitioner.choose(topic, None, 30) == 1
-    assert partitioner.choose(topic, None, 30) == 1  # 150 bytes, but its batch is still open
-    assert partitioner.batch_ended(topic, 0) == 0  # another partition's batch
-    assert partitioner.choose(topic, None, 30) == 1
-    assert partitioner.batch_ended(topic, 1) == 0
-    assert partitioner.choose(topic, None, 30) == 0
-
-
-def test_record_that_found_no_room_goes_to_the_next_partition() -> None:
-    partitioner = DefaultPartitioner(in_order([1, 0]), batch_size=100)
-    topic = topic_of(3)
-    assert [partitioner.choose(topic, None, 30) for _ in range(4)] == [1] * 4  # the fourth is the one that does not fit
-    assert partitioner.batch_ended(topic, 1, 30) == 0
-    assert topic.produced_bytes == 30
-
-
-def test_open_batch_keeps_records_for_twice_its_size_at_most() -> None:
-    partitioner = DefaultPartitioner(in_order([1, 0]), batch_size=100)
-    topic = topic_of(3)
-    assert [partitioner.choose(topic, None, 50) for _ in range(5)] == [1, 1, 1, 1, 0]
-
-
-def test_batch_size_zero_moves_on_after_every_batch() -> None:
-    partitioner = DefaultPartitioner(in_order([1, 0]), batch_size=0)
-    topic = topic_of(2)
-    assert partitioner.choose(topic, None, 1) == 1
-    assert partitioner.batch_ended(topic, 1) == 0
+# Random
 
 
 def test_only_available_partitions_are_chosen_where_there_are_any() -> None:
-    assert DefaultPartitioner(in_order([1])).choose(topic_of(9, [4, 7]), None, 1) == 7
-    assert DefaultPartitioner(in_order([8])).choose(topic_of(9, []), None, 1) == 8
+    assert DefaultPartitioner(in_order([1])).next_partitions(topic_of(9, [4, 7])) == [7]
+    assert DefaultPartitioner(in_order([8])).next_partitions(topic_of(9, [])) == [8]
 
 
-def test_sticky_partition_that_is_gone_is_replaced() -> None:
-    partitioner = DefaultPartitioner(in_order([5, 0]))
-    topic = topic_of(6)
-    assert partitioner.choose(topic, None, 1) == 5
-    topic.update(6, range(5))
-    assert partitioner.choose(topic, None, 1) == 5
-    topic.update(5, range(5))
-    assert partitioner.choose(topic, None, 1) == 0
+def test_partitions_drawn_together_are_the_digits_of_one_random_number() -> None:
+    assert DefaultPartitioner(in_order([2 + 0 * 3 + 1 * 9])).next_partitions(topic_of(3), 3) == [2, 0, 1]
 
 
-@given(
-    st.integers(1, 200),
-    st.integers(1, 6),
-    st.lists(st.tuples(st.integers(1, 300), st.booleans()), max_size=80),
-    st.integers(0, 2**32),
-)
-def test_share_of_a_turn_lies_between_one_and_two_batches(
-    batch_size: int, count: int, records: list[tuple[int, bool]], seed: int
-) -> None:
-    """A turn ends with the batch that reaches batch.size, or with the record that reaches twice of it."""
-    chosen = 0
-    below = Random(seed).randrange
-
-    def random_below(bound: int) -> int:
-        nonlocal chosen
-        chosen += 1
-        return below(bound)
-
-    partitioner = DefaultPartitioner(random_below, batch_size=batch_size)
-    topic = topic_of(count)
-    turn_bytes = 0
-    for size, ends_batch in records:
-        turns = chosen
-        partition = partitioner.choose(topic, None, size)
-        if chosen > turns:
-            assert turns == 0 or turn_bytes >= 2 * batch_size
-            turn_bytes = 0
-        assert 0 <= partition < count
-        assert turn_bytes < 2 * batch_size
-        turn_bytes += size
-        assert topic.produced_bytes == turn_bytes
-        if ends_batch:
-            turns = chosen
-            partitioner.batch_ended(topic, partition)
-            assert (chosen > turns) == (turn_bytes >= batch_size)
-            if chosen > turns:
-                turn_bytes = 0
+@given(st.integers(1, 7), st.integers(1, 4))
+def test_partitions_drawn_together_are_as_likely_as_drawn_alone(count: int, number: int) -> None:
+    every = [
+        tuple(DefaultPartitioner(in_order([each])).next_partitions(topic_of(count), number)) for each in range(count**number)
+    ]
+    assert len(set(every)) == count**number
 
 
 # Load
@@ -171,37 +76,38 @@ def test_weights_are_those_of_apache_kafka() -> None:
         assert running_sums(sizes[:available], len(sizes)) == row["sums"], row
 
 
-def queues_of(lengths: Sequence[int], leaders: Sequence[int] | None = None) -> list[tuple[int, int, int]]:
-    leaders = leaders or [100 + partition for partition in range(len(lengths))]
-    return [(partition, leaders[partition], length) for partition, length in enumerate(lengths)]
+def observe(
+    partitioner: DefaultPartitioner, topic: TopicState, lengths: Sequence[int], leaders: Sequence[int] | None = None
+) -> None:
+    partitioner.observe(topic, lengths, leaders or [100 + partition for partition in range(topic.count)])
 
 
 def test_shorter_queue_is_chosen_more_often() -> None:
     partitioner = DefaultPartitioner(in_order(range(8)))
     topic = topic_of(3)
-    partitioner.observe(topic, queues_of([0, 3, 1]))
-    assert Counter(partitioner.next_partition(topic) for _ in range(8)) == {0: 4, 1: 1, 2: 3}
+    observe(partitioner, topic, [0, 3, 1])
+    assert Counter(partitioner.next_partitions(topic)[0] for _ in range(8)) == {0: 4, 1: 1, 2: 3}
 
 
 def test_partition_without_a_leader_is_left_out() -> None:
     partitioner = DefaultPartitioner(in_order(range(5)))
     topic = topic_of(3)
-    partitioner.observe(topic, queues_of([0, 3, 0], [0, 101, -1]))
-    assert Counter(partitioner.next_partition(topic) for _ in range(5)) == {0: 4, 1: 1}
+    observe(partitioner, topic, [0, 3, 0], [0, 101, -1])
+    assert Counter(partitioner.next_partitions(topic)[0] for _ in range(5)) == {0: 4, 1: 1}
 
 
 def test_weights_wait_until_every_partition_has_a_queue() -> None:
     partitioner = DefaultPartitioner(in_order([2]))
     topic = topic_of(3)
-    partitioner.observe(topic, queues_of([0, 3]))
+    observe(partitioner, topic, [0, 3])
     assert topic.sums is None
-    assert partitioner.next_partition(topic) == 2
+    assert partitioner.next_partitions(topic) == [2]
 
 
 def test_weights_are_dropped_when_partitions_are_added() -> None:
     partitioner = DefaultPartitioner(never)
     topic = topic_of(3)
-    partitioner.observe(topic, queues_of([0, 3, 1]))
+    observe(partitioner, topic, [0, 3, 1])
     topic.update(3, [0, 1])
     assert topic.sums == [4, 5, 8]
     topic.update(4, range(4))
@@ -210,7 +116,7 @@ def test_weights_are_dropped_when_partitions_are_added() -> None:
 
 def test_queues_change_nothing_unless_adaptive() -> None:
     topic = topic_of(3)
-    DefaultPartitioner(never, is_adaptive=False).observe(topic, queues_of([0, 3, 1]))
+    observe(DefaultPartitioner(never, is_adaptive=False), topic, [0, 3, 1])
     assert topic.sums is None
 
 
@@ -218,9 +124,9 @@ def test_node_that_takes_no_requests_is_left_out_until_it_does() -> None:
     partitioner = DefaultPartitioner(never, availability_timeout_ms=100)
     topic = topic_of(2)
 
-    def weighed() -> list[int]:
-        partitioner.observe(topic, queues_of([1, 1], [7, 8]))
-        return topic.weighed if topic.sums is not None else [0, 1]
+    def weighed() -> Sequence[int]:
+        observe(partitioner, topic, [1, 1], [7, 8])
+        return list(topic.weighed) if topic.sums is not None else [0, 1]
 
     partitioner.node_tried(7, 1_000, can_send=False)
     assert weighed() == [0, 1]
@@ -239,10 +145,10 @@ def test_slow_node_is_chosen_if_all_are_slow_or_nothing_waits_for_it() -> None:
     for node in (7, 8):
         partitioner.node_tried(node, 0, can_send=True)
         partitioner.node_tried(node, 500, can_send=False)
-    partitioner.observe(topic, queues_of([2, 1], [7, 8]))
+    observe(partitioner, topic, [2, 1], [7, 8])
     assert topic.sums is None
-    assert partitioner.next_partition(topic) == 1
-    partitioner.observe(topic, queues_of([0, 1], [7, 8]))
+    assert partitioner.next_partitions(topic) == [1]
+    observe(partitioner, topic, [0, 1], [7, 8])
     assert topic.weighed == [0]
 
 
@@ -251,7 +157,7 @@ def test_slow_nodes_are_not_left_out_without_a_timeout() -> None:
     topic = topic_of(2)
     partitioner.node_tried(7, 0, can_send=True)
     partitioner.node_tried(7, 10**9, can_send=False)
-    partitioner.observe(topic, queues_of([2, 1], [7, 8]))
+    observe(partitioner, topic, [2, 1], [7, 8])
     assert topic.sums == [1, 3]
 
 
@@ -261,9 +167,8 @@ def test_every_random_number_finds_an_available_partition(lengths: list[int], da
     leaders = data.draw(st.lists(st.sampled_from([-1, 5]), min_size=len(lengths), max_size=len(lengths)))
     available = [partition for partition, leader in enumerate(leaders) if leader >= 0]
     topic = topic_of(len(lengths), available)
-    partitioner.observe(topic, queues_of(lengths, leaders))
-    chosen = partitioner.choose(topic, None, 1)
-    assert chosen in (available or range(len(lengths)))
+    observe(partitioner, topic, lengths, leaders)
+    assert set(partitioner.next_partitions(topic, 3)) <= set(available or range(len(lengths)))
 
 
 # Round robin
@@ -272,21 +177,12 @@ def test_every_random_number_finds_an_available_partition(lengths: list[int], da
 def test_round_robin_deals_out_in_turn() -> None:
     partitioner = RoundRobinPartitioner()
     topic, other = topic_of(3), topic_of(2)
-    assert [partitioner.choose(topic, b"same", 1) for _ in range(4)] == [0, 1, 2, 0]
-    assert partitioner.choose(other, None, 1) == 0
+    assert [partitioner.choose(topic) for _ in range(4)] == [0, 1, 2, 0]
+    assert partitioner.choose(other) == 0
     topic.update(3, [0, 2])
-    assert [partitioner.choose(topic, None, 1) for _ in range(3)] == [0, 2, 0]
+    assert [partitioner.choose(topic) for _ in range(3)] == [0, 2, 0]
     topic.update(3, [])
-    assert [partitioner.choose(topic, None, 1) for _ in range(3)] == [1, 2, 0]
-    assert partitioner.batch_ended(topic, 1, 5) == 1
-
-
-def test_round_robin_does_not_look_at_queues() -> None:
-    partitioner = RoundRobinPartitioner()
-    topic = topic_of(2)
-    partitioner.node_tried(7, 5, can_send=False)
-    partitioner.observe(topic, queues_of([0, 9]))
-    assert [partitioner.choose(topic, None, 1) for _ in range(4)] == [0, 1, 0, 1]
+    assert [partitioner.choose(topic) for _ in range(3)] == [1, 2, 0]
 
 
 # A user's own

@@ -37,7 +37,7 @@ class World:
         self.cluster = ModelCluster(partitions)
         self.metadata = Metadata(self.settings, lambda below: below // 2)
         self.metadata.want([TOPIC], self.now_ms)
-        self.accumulator = Accumulator(self.settings, lambda topic, count, last: (last + 1) % count)
+        self.accumulator = Accumulator(self.settings, lambda topic, count, number: [each % count for each in range(number)])
         self.accumulator.set_partition_count(TOPIC, partitions)
         self.idempotence = Idempotence(is_transactional=False) if is_idempotent else None
         if self.idempotence is not None:
@@ -122,6 +122,20 @@ class World:
         held = sum(batch.capacity for batch in self.accumulator.incomplete if batch.reserved)
         assert 0 <= memory.used == held <= memory.limit
 
+    def check_wanted(self) -> None:
+        """No batch lingers that a caller waits for, nor one before it: its node, a backoff or an answer holds it up."""
+        for queue in self.accumulator.busy.values():
+            first = queue.batches[0]
+            if any(batch.is_wanted for batch in queue.batches) and first.attempts == 0:
+                assert self.accumulator.due_ms(queue) == 0
+                leader = self.metadata.leader(*queue.key)
+                held = leader is None or leader[0] not in self.open or bool(self.in_flight.requests[leader[0]])
+                assert held or any(
+                    other.in_flight or other.batches[0].attempts
+                    for other in self.accumulator.queues.values()
+                    if other.batches or other.in_flight
+                )
+
     def check_results(self, *, is_ordered: bool, is_single: bool) -> None:
         assert self.accumulator.memory.used == 0
         assert not any(queue.batches or queue.in_flight for queue in self.accumulator.queues.values())
@@ -148,6 +162,7 @@ actions = st.lists(
         st.tuples(st.just("connect"), st.sampled_from(NODES), st.booleans()),
         st.tuples(st.just("move"), st.integers(0, 1)),
         st.tuples(st.just("forget"), st.integers(0, 1)),
+        st.tuples(st.just("result"), st.integers(0, 1)),
         st.tuples(st.just("wait"), st.sampled_from([5, 150, 150, 1_000, 6_000])),
     ),
     min_size=5,
@@ -160,6 +175,10 @@ def play(world: World, script: list[Any]) -> None:
         if name == "send":
             for _ in range(arguments[2]):
                 world.send(*arguments[:2])
+        elif name == "result" and world.sent[arguments[0]]:
+            world.sent[arguments[0]][-1][1].batch.want()
+        elif name == "result":
+            continue
         elif name == "answer":
             world.answer(*arguments)
         elif name == "refuse":
@@ -176,6 +195,7 @@ def play(world: World, script: list[Any]) -> None:
             world.now_ms += arguments[0]
         world.step()  # as the runner does after every event
         world.check_memory()
+        world.check_wanted()
     world.settle()
 
 

@@ -61,7 +61,12 @@ def test_assignors_are_a_text_a_list_or_one_object() -> None:
         ("linger.ms", -1, "must be at least 0"),
         ("batch.size", "64 MB", "must be a whole number"),
         ("batch.size", 1 << 31, "at most 32 bits"),
-        ("acks", 2, "acks=2: must be one of all, -1, 0, 1"),
+        (
+            "acks",
+            2,
+            "acks=2: must be one of all, -1, 0, 1. It is no number of replicas: `all` .or -1. is probably what you mean",
+        ),
+        ("acks", "3", "acks=3: must be one of all, -1, 0, 1. It is no number"),
         ("acks", "two", "must be one of all"),
         ("enable.idempotence", 1, "must be True or False, not int"),
         ("enable.idempotence", "yes", "must be true or false"),

@@ -13,7 +13,7 @@ from ottla.config.client.kinds import ADMIN, CONSUMER, PRODUCER, ClientKind
 from ottla.config.client.treatments import Treatment, treatment_of
 from ottla.config.client.words import SECURITY_WORDS
 
-DERIVED = {"security", "notices", "auto_offset_reset_duration_ms"}
+DERIVED = {"security", "notices", "auto_offset_reset_duration_ms", "sticky_batch_size"}
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,13 @@ def test_defaults_of_a_producer() -> None:
     assert settings.partitioner_class == "default"
     assert (settings.key_serializer, settings.value_serializer) == ("bytes", "bytes")
     assert settings.notices == ()
+
+
+def test_keyless_records_stay_on_a_partition_for_kafkas_batch_size_unless_one_is_given() -> None:
+    settings = producer_settings("a:1")
+    assert (settings.batch_size, settings.sticky_batch_size) == (262_144, 16_384)
+    settings = producer_settings("a:1", None, {"batch_size": 100_000})
+    assert (settings.batch_size, settings.sticky_batch_size) == (100_000, 100_000)
 
 
 def test_defaults_of_a_consumer() -> None:
