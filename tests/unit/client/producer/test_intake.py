@@ -49,6 +49,37 @@ def test_serializers_by_name_and_by_path() -> None:
         with_intake(lambda intake: None, value_serializer="no_such_module:thing")
 
 
+def test_keyless_records_avoid_partitions_without_a_leader_with_a_queue_or_of_a_silent_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leaders = [1, -1, 1, 2]
+
+    def check(intake: Intake) -> None:
+        core = intake._core
+        accumulator = core.accumulator
+        accumulator.set_partition_count("t", 4)
+        monkeypatch.setattr(
+            core.metadata, "leader", lambda topic, partition: None if leaders[partition] < 0 else (leaders[partition], 1)
+        )
+        assert core.choose_partitions is not None
+        assert set(core.choose_partitions("t", 4, 500)) == {0, 2, 3}
+        leaders[1] = 1
+        core.metadata.version += 1
+        assert set(core.choose_partitions("t", 4, 500)) == {0, 1, 2, 3}
+        for partition in range(4):
+            accumulator.append("t", partition, (0, None, b"v", NO_HEADERS), None, 0)
+        for _ in range(9):
+            accumulator.append("t", 0, (0, None, b"v" * 100, NO_HEADERS), None, 0)
+        chosen = core.choose_partitions("t", 4, 3_000)
+        assert 30 <= chosen.count(0) <= 300  # 1 of 28
+        assert core.sender.node_tried is not None
+        core.sender.node_tried(2, 0, True)
+        core.sender.node_tried(2, 51, False)
+        assert set(core.choose_partitions("t", 4, 500)) == {0, 1, 2}
+
+    with_intake(check, partitioner_availability_timeout_ms=50)
+
+
 def test_records_that_can_never_be_sent() -> None:
     def check(intake: Intake) -> None:
         intake.check_size("t", None, b"x" * 400, NO_HEADERS)

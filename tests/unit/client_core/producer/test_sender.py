@@ -333,6 +333,23 @@ def test_oldest_batch_is_looked_up_under_the_lock() -> None:
     assert not world.accumulator.incomplete
 
 
+def test_partitioner_hears_which_nodes_take_requests() -> None:
+    world = World(linger_ms=0)
+    tried: list[tuple[int, bool]] = []
+    world.sender.node_tried = lambda node, now_ms, can_send: tried.append((node, can_send))
+    world.step()
+    assert tried == []  # nothing waits
+    for partition in range(2):
+        world.send(partition)
+        world.step()
+    node = world.cluster.partitions[0].leader
+    assert tried == [(node, True), (node, False)]  # before its first answer a node gets one request
+    world.disconnect(node, executed=1)
+    world.now_ms += 1_000
+    world.step()
+    assert tried[-1] == (node, False)
+
+
 def test_a_node_that_throttles_gets_nothing_until_its_time_is_over() -> None:
     world = World(linger_ms=0)
     world.cluster.partitions[1].leader, world.cluster.partitions[1].epoch = NODES[1], 1
