@@ -26,6 +26,7 @@ ROUNDS = 3
 QUICK_SCALE = 0.1
 LATENCY_RATE = 500
 LATENCY_RECORDS, LATENCY_WARM_UP = 2_000, 300
+WAITED_RECORDS = 3_000
 
 
 def start_child(kind: str, arguments: dict[str, Any], pure: bool = False) -> subprocess.Popen[str]:
@@ -97,10 +98,23 @@ def measure_latency(broker: BenchBroker, client: str, results: ClientResults) ->
     say(f"latency: {client} " + ", ".join(f"{name} {value:.2f}" for name, value in figures.items()))
 
 
+def measure_waited(broker: BenchBroker, client: str, scale: float, results: ClientResults) -> None:
+    """One record at a time: sent, and waited for."""
+    topic = broker.create_topic(PARTITIONS)
+    count = int(WAITED_RECORDS * scale) + LATENCY_WARM_UP
+    where = {"use": client, "bootstrap": broker.bootstrap, "topic": topic, "count": count}
+    found = finish_child(start_child("waited", where), f"the waiting caller of {client}")
+    broker.delete_topic(topic)
+    times_ms = [each / 1000 for each in found["us"][LATENCY_WARM_UP:]]
+    figures = {"waited_p50_ms": percentile(times_ms, 0.5), "waited_p99_ms": percentile(times_ms, 0.99)}
+    results.add_latency(client, figures)
+    say(f"one at a time, waited for: {client} " + ", ".join(f"{name} {value:.2f}" for name, value in figures.items()))
+
+
 def read_options(arguments: list[str]) -> argparse.Namespace:
     """The options; a full run is kept unless it is told otherwise."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kinds", default="produce,consume,latency")
+    parser.add_argument("--kinds", default="produce,consume,latency,waited")
     parser.add_argument("--only", help="uses and clients, separated by ;")
     parser.add_argument("--cases", default=";".join(case.label for case in CASES), help="separated by ;")
     parser.add_argument("--rounds", type=int)
@@ -147,6 +161,11 @@ def main(arguments: list[str]) -> int:
                 for client in LATENCY:
                     if options.only is None or client in options.only:
                         measure_latency(broker, client, results)
+        if "waited" in options.kinds:
+            for _ in range(options.rounds):
+                for client in LATENCY:
+                    if options.only is None or client in options.only:
+                        measure_waited(broker, client, options.scale, results)
     print(report.terminal_text(results))
     if options.save:
         left = missing(results)

@@ -61,7 +61,7 @@ CONSUME = (
     Use(CEILING, (1_000_000, 400_000)),
 )
 LATENCY = ("Ottla", "Ottla asyncio", "confluent-kafka", "aiokafka", "kafka-python")
-"""Clients that are paced: one record at a time at a fixed rate."""
+"""Clients that send one record at a time: at a fixed rate, and when the one before is stored."""
 
 
 def filled_records(case: Case, scale: float) -> int:

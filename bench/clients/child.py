@@ -1,6 +1,6 @@
 """One measurement in a process of its own; prints its figures as JSON.
 
-python -m bench.clients.child produce|consume|paced|awaited '{"use": …}'
+python -m bench.clients.child produce|consume|paced|awaited|waited '{"use": …}'
 """
 
 from __future__ import annotations
@@ -63,7 +63,15 @@ def awaited(use: str, bootstrap: str, topic: str, partitions: int, count: int) -
     return {"us": CONSUMERS[use](bootstrap, topic, partitions, count, lambda: print("ready", flush=True))}
 
 
+def waited(use: str, bootstrap: str, topic: str, count: int) -> dict[str, Any]:
+    from bench.clients.latency import WAITERS
+
+    return {"us": WAITERS[use](bootstrap, topic, count)}
+
+
+KINDS = {"produce": produce, "consume": consume, "paced": paced, "awaited": awaited, "waited": waited}
+
 if __name__ == "__main__":
-    found = {"produce": produce, "consume": consume, "paced": paced, "awaited": awaited}[sys.argv[1]](**json.loads(sys.argv[2]))
+    found = KINDS[sys.argv[1]](**json.loads(sys.argv[2]))
     print(json.dumps(found), flush=True)
     os._exit(0)  # clients are not closed: that is not measured, and some take long

@@ -1,6 +1,8 @@
 """Latency at a fixed rate: from `send` to the delivery result, and to the consumer of the same client in another process.
 
 Both processes read the system's monotonic clock; a record's value begins with the time of its `send`. No client lingers.
+
+And the latency of a caller who sends one record, waits for it and sends the next, with every client's default settings.
 """
 
 from __future__ import annotations
@@ -124,6 +126,80 @@ def produce_kafka_python(bootstrap: str, topic: str, rate: int, count: int) -> l
     return found
 
 
+# Callers who wait: each returns the microseconds that `send` and the wait for its result took, for every record
+
+
+def wait_ottla(bootstrap: str, topic: str, count: int) -> list[float]:
+    from ottla import Producer
+
+    found: list[float] = []
+    with Producer(bootstrap) as producer:
+        for _ in range(count):
+            value = stamped()
+            producer.send(topic, value).result()
+            found.append(age_us(value))
+    return found
+
+
+def wait_ottla_asyncio(bootstrap: str, topic: str, count: int) -> list[float]:
+    from ottla import aio
+
+    found: list[float] = []
+
+    async def run() -> None:
+        async with aio.Producer(bootstrap) as producer:
+            for _ in range(count):
+                value = stamped()
+                await (await producer.send(topic, value))
+                found.append(age_us(value))
+
+    asyncio.run(run())
+    return found
+
+
+def wait_confluent(bootstrap: str, topic: str, count: int) -> list[float]:
+    from confluent_kafka import Producer
+
+    found: list[float] = []
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for _ in range(count):
+        value = stamped()
+        producer.produce(topic, value)
+        producer.flush()
+        found.append(age_us(value))
+    return found
+
+
+def wait_aiokafka(bootstrap: str, topic: str, count: int) -> list[float]:
+    from aiokafka import AIOKafkaProducer
+
+    found: list[float] = []
+
+    async def run() -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap)
+        await producer.start()
+        for _ in range(count):
+            value = stamped()
+            await producer.send_and_wait(topic, value)
+            found.append(age_us(value))
+        await producer.stop()
+
+    asyncio.run(run())
+    return found
+
+
+def wait_kafka_python(bootstrap: str, topic: str, count: int) -> list[float]:
+    from kafka import KafkaProducer
+
+    found: list[float] = []
+    producer = KafkaProducer(bootstrap_servers=bootstrap)
+    for _ in range(count):
+        value = stamped()
+        producer.send(topic, value).get(WAIT_S)
+        found.append(age_us(value))
+    return found
+
+
 # Consumers: each calls `ready` when it waits for new records, and returns the age of every record
 
 
@@ -205,6 +281,13 @@ def consume_kafka_python(bootstrap: str, topic: str, partitions: int, count: int
     return found
 
 
+WAITERS: dict[str, Callable[[str, str, int], list[float]]] = {
+    "Ottla": wait_ottla,
+    "Ottla asyncio": wait_ottla_asyncio,
+    "confluent-kafka": wait_confluent,
+    "aiokafka": wait_aiokafka,
+    "kafka-python": wait_kafka_python,
+}
 PRODUCERS: dict[str, Callable[..., list[float]]] = {
     "Ottla": produce_ottla,
     "Ottla asyncio": produce_ottla_asyncio,

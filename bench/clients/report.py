@@ -29,6 +29,8 @@ IN_README = (
     "consume:memory:100 B",
     "latency:delivery_p99_ms",
     "latency:end_p99_ms",
+    "latency:waited_p50_ms",
+    "latency:waited_p50_ms:asyncio",
 )
 """The rows of the README, also where a goal is missed."""
 HOW = (
@@ -37,7 +39,8 @@ HOW = (
     "every record; consumers read six partitions from their beginning. Figures are medians, with the smallest and the largest",
     "of the rounds in brackets. A ratio is Ottla's figure divided by the best of confluent-kafka, aiokafka and kafka-python in",
     "the same round (of aiokafka for asyncio, of kafka-python without the compiled kernels). Latency is that of 500 records a",
-    "second that do not linger, with producer and consumer in two processes.",
+    "second that do not linger, with producer and consumer in two processes. One record at a time, waited for: the caller sends a",
+    "record, waits for its result and sends the next, with each client's default settings.",
     "Raw protocol is what loopback and broker allow: batches that were encoded before over one socket, answers that are not",
     "decoded. It shows Ottla's share of that rate.",
 )
@@ -96,9 +99,12 @@ def detail_lines(results: ClientResults) -> list[str]:
             if use.name == CEILING and set(shown) == {NO_DETAIL}:
                 continue  # kept by a run from before it was measured
             lines.append("| " + " | ".join([use.name, *shown]) + " |")
-    lines += ["", "| latency, ms | delivery p50 | delivery p99 | end to end p50 | end to end p99 |", "|---" + "|---:" * 4 + "|"]
+    shown = {"delivery": "delivery", "end": "end to end", "waited": "waited for"}
+    measured = [name for name in shown if name != "waited" or any("waited_p50_ms" in each for each in results.latency.values())]
+    heading = [f"{shown[name]} {share}" for name in measured for share in ("p50", "p99")]
+    lines += ["", "| latency, ms | " + " | ".join(heading) + " |", "|---" + "|---:" * len(heading) + "|"]
     for client, found in results.latency.items():
-        names = ("delivery_p50_ms", "delivery_p99_ms", "end_p50_ms", "end_p99_ms")
+        names = [f"{name}_{share}_ms" for name in measured for share in ("p50", "p99")]
         lines.append("| " + " | ".join([client, *(samples_text(found.get(name, [])) for name in names)]) + " |")
     return lines
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.clients.cases import CASES, CEILING, CONSUME, OTHERS, PRODUCE
-from bench.side_by_side.figures import Goal, at_least
+from bench.side_by_side.figures import Goal, at_least, at_most
 
 Samples = dict[str, dict[str, dict[str, list[float]]]]
 """Case → use → figure (rate, cpu_us, broker_us, peak_mb) → samples."""
@@ -26,7 +26,7 @@ class ClientResults:
     produce: Samples = field(default_factory=dict)
     consume: Samples = field(default_factory=dict)
     latency: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    """Client → figure (delivery_p50_ms, delivery_p99_ms, end_p50_ms, end_p99_ms) → samples."""
+    """Client → figure (p50_ms and p99_ms of delivery, end and waited) → samples."""
 
     def add(self, kind: str, case: str, use: str, figures: Mapping[str, float]) -> None:
         samples: Samples = getattr(self, kind)
@@ -107,6 +107,10 @@ LATENCIES = {
     "delivery_p99_ms": "send to delivery result, p99",
     "end_p99_ms": "send to consumer, p99",
 }
+WAITED = {
+    "waited_p50_ms": "one record at a time, waited for, default settings, p50",
+    "waited_p99_ms": "one record at a time, waited for, default settings, p99",
+}
 
 
 def comparisons(results: ClientResults) -> list[Comparison]:
@@ -122,10 +126,11 @@ def comparisons(results: ClientResults) -> list[Comparison]:
                 rows += _row(key, what, "k/s", found, (rule.use, rule.others, "rate"), max, rule.goal, 1000)
             key, what = f"{kind}:memory:{case.label}", f"{kind} {case.label}, peak memory"
             rows += _row(key, what, "MB", found, (MEMORY_OF[kind], OTHERS, "peak_mb"), min, None)
-    for name, what in LATENCIES.items():
-        rows += _row(f"latency:{name}", what, "ms", results.latency, ("Ottla", OTHERS, name), min, None)
+    for name, what in {**LATENCIES, **WAITED}.items():
+        goal = at_most(1.0) if name in WAITED else None
+        rows += _row(f"latency:{name}", what, "ms", results.latency, ("Ottla", OTHERS, name), min, goal)
         key = f"latency:{name}:asyncio"
-        rows += _row(key, f"{what}, asyncio", "ms", results.latency, ("Ottla asyncio", ("aiokafka",), name), min, None)
+        rows += _row(key, f"{what}, asyncio", "ms", results.latency, ("Ottla asyncio", ("aiokafka",), name), min, goal)
     return rows
 
 

@@ -36,7 +36,7 @@ def results() -> ClientResults:
     found.add("consume", "1 KB, keys", "Ottla asyncio", figures(1_000))
     found.add("consume", "1 KB, keys", "aiokafka", figures(1_000))
     for client, p99 in (("Ottla", 2.0), ("kafka-python", 4.0), ("confluent-kafka", 1.0)):
-        found.add_latency(client, {"delivery_p50_ms": 0.5, "delivery_p99_ms": p99})
+        found.add_latency(client, {"delivery_p50_ms": 0.5, "delivery_p99_ms": p99, "waited_p50_ms": p99})
     return found
 
 
@@ -50,8 +50,10 @@ def test_each_round_is_compared_with_its_best(results: ClientResults) -> None:
     memory = rows["produce:memory:100 B"]
     assert (memory.other_name, memory.ratio, memory.verdict) == ("aiokafka", 1.5, "")
     late = rows["latency:delivery_p99_ms"]
-    assert (late.other_name, late.ratio) == ("confluent-kafka", 2.0)
-    assert len(rows) == 5
+    assert (late.other_name, late.ratio, late.verdict) == ("confluent-kafka", 2.0, "")
+    waited = rows["latency:waited_p50_ms"]
+    assert (waited.other_name, waited.ratio, waited.verdict) == ("confluent-kafka", 2.0, "missed by 100%")
+    assert len(rows) == 6
 
 
 def test_tables_have_every_row_and_client(results: ClientResults) -> None:
@@ -62,7 +64,7 @@ def test_tables_have_every_row_and_client(results: ClientResults) -> None:
     assert "raw protocol" not in lines[0]
     detail = report.detail_lines(results)
     assert "| Ottla send_many | 900 k; 1.00 + 0.50; 50 | – | – | – |" in detail
-    assert "| Ottla | 0.50 | 2.00 | – | – |" in detail
+    assert "| Ottla | 0.50 | 2.00 | – | – | 2.00 | – |" in detail
 
 
 def test_rates_are_shown_beside_the_ceiling(results: ClientResults) -> None:
@@ -112,7 +114,7 @@ def test_readme_rows_are_rows_of_a_full_run() -> None:
         for use in CONSUME:
             full.add("consume", case.label, use.name, figures(1))
     for client in LATENCY:
-        full.add_latency(client, {"delivery_p99_ms": 1.0, "end_p99_ms": 1.0})
+        full.add_latency(client, {"delivery_p99_ms": 1.0, "end_p99_ms": 1.0, "waited_p50_ms": 1.0})
     assert missing(full) == []
     assert set(report.IN_README) <= {row.key for row in comparisons(full)}
     del full.consume["100 B"]["kafka-python"]
@@ -122,7 +124,7 @@ def test_readme_rows_are_rows_of_a_full_run() -> None:
 def test_every_use_has_its_function() -> None:
     assert {use.name for use in PRODUCE} == set(produce.USES)
     assert {use.name for use in CONSUME} == set(consume.USES)
-    assert set(LATENCY) == set(latency.PRODUCERS) == set(latency.CONSUMERS)
+    assert set(LATENCY) == set(latency.PRODUCERS) == set(latency.CONSUMERS) == set(latency.WAITERS)
     assert filled_records(Case(100, False), 0.1) > max(use.count(Case(100, False), 0.1) for use in CONSUME)
 
 
