@@ -27,8 +27,8 @@ HEAD = f"""\
 
 Written by `tools/generate_client_settings.py` from the tables in `src/ottla/config/client`: do not edit.
 
-These are all producer, consumer and admin settings of Kafka 4.3, with Kafka's names, types and rules. Give them as a dict of
-Kafka's names, as keywords with `_` for `.`, or both; a setting that is given twice must have the same value both times.
+These are all producer, consumer and admin settings of Kafka 4.3, with Kafka's names, types and rules. Defaults are those that
+Ottla's clients use; the few that are not Kafka's are [listed](#defaults-that-are-not-kafkas). Give settings as a dict of Kafka's names, as keywords with `_` for `.`, or both; a setting that is given twice must have the same value both times.
 
 ```
 Producer("localhost:9092", linger_ms=20, compression_type="zstd")
@@ -70,7 +70,7 @@ def render() -> str:
             "## Defaults that are not Kafka's",
             "",
             table(["Setting", "Kafka's default", "Ottla's default", "Why"],
-                  ((code(name), _default(kind, name), code(format_value(own.value) or ""), own.reason)
+                  ((code(name), _kafka_default(kind, name), code(format_value(own.value) or ""), own.reason)
                    for kind in KINDS for name, own in kind.own_defaults.items())),
             "## Names of older Kafka clients",
             "",
@@ -99,7 +99,11 @@ def _row(kind: ClientKind, name: str) -> tuple[str, ...]:
     key = kind.table[name]
     treatment, reason = treatment_of(name)
     words = words_of(kind.name)[name] if treatment is Treatment.HONOURED else f"{reason[0].upper()}{reason[1:]}."
-    return code(name), key.type.value.lower(), _default(kind, name), _valid(kind, name), treatment.value, words
+    default = _kafka_default(kind, name)
+    if name in kind.own_defaults:
+        words = f"{words} Kafka's default: {default or 'none'} ([why](#defaults-that-are-not-kafkas))."
+        default = code(format_value(kind.own_defaults[name].value) or "")
+    return code(name), key.type.value.lower(), default, _valid(kind, name), treatment.value, words
 
 
 def _valid(kind: ClientKind, name: str) -> str:
@@ -110,7 +114,7 @@ def _valid(kind: ClientKind, name: str) -> str:
     return "" if valid.endswith("distinct list") else other_words.get(valid, valid.strip("[]"))
 
 
-def _default(kind: ClientKind, name: str) -> str:
+def _kafka_default(kind: ClientKind, name: str) -> str:
     default = format_value(kind.table.default_of(name))
     return code(default.replace("class ", "") if default else "")
 

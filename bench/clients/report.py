@@ -39,8 +39,8 @@ HOW = (
     "every record; consumers read six partitions from their beginning. Figures are medians, with the smallest and the largest",
     "of the rounds in brackets. A ratio is Ottla's figure divided by the best of confluent-kafka, aiokafka and kafka-python in",
     "the same round (of aiokafka for asyncio, of kafka-python without the compiled kernels). Latency is that of 500 records a",
-    "second that do not linger, with producer and consumer in two processes. One record at a time, waited for: the caller sends a",
-    "record, waits for its result and sends the next, with each client's default settings.",
+    "second that do not linger, with producer and consumer in two processes. One record at a time, waited for: the caller",
+    "sends a record, waits for its result and sends the next, with each client's default settings.",
     "Raw protocol is what loopback and broker allow: batches that were encoded before over one socket, answers that are not",
     "decoded. It shows Ottla's share of that rate.",
 )

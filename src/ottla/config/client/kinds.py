@@ -35,7 +35,8 @@ _NO_CONVERSION = "Kafka has no default and demands a class. Here keys and values
 
 _LARGER_BATCHES = (
     "A Python event loop gets a turn every 5 to 15 ms while the program is busy, and sends at most five batches per partition "
-    "and turn. Buffers grow with their records, so a larger limit costs no memory (docs/decisions/0073)."
+    "and turn. Buffers grow with their records, so a larger limit costs no memory (docs/decisions/0073). Records without a key "
+    "are spread as with Kafka's default (docs/decisions/0113)."
 )
 
 _SYSTEM_BUFFERS = (

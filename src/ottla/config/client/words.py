@@ -39,10 +39,13 @@ COMMON_WORDS: dict[str, str] = {
 
 PRODUCER_WORDS: dict[str, str] = {
     "acks": (
-        "Who must have a record before it counts as written: `all` in-sync replicas, the leader (1), or no broker (0). With 0 "
-        "or 1, idempotence is off."
+        "Who must have a record before it counts as written: `all` (or -1) in-sync replicas, the leader (1), or no broker (0). "
+        "With 0 or 1, idempotence is off."
     ),
-    "batch.size": "The size to which the records of a partition are gathered before they are sent. 0: every record on its own.",
+    "batch.size": (
+        "The size to which the records of a partition are gathered before they are sent. 0: every record on its own. Records "
+        "without a key change their partition after about as many bytes; where batch.size is not given, after Kafka's 16384."
+    ),
     "buffer.memory": "Memory for records that wait to be sent. When it is full, send() waits.",
     "compression.gzip.level": "The level of gzip. -1: its default.",
     "compression.lz4.level": "The level of lz4.",
@@ -54,13 +57,16 @@ PRODUCER_WORDS: dict[str, str] = {
         "Turns keys into bytes: a short name (`bytes`, `str`, `json`, `int64` …), a class name of Apache's, a function or an "
         "object, or its path package.module:Name."
     ),
-    "linger.ms": "How long to wait for more records before a batch that is not full is sent.",
+    "linger.ms": (
+        "How long to wait for more records before a batch that is not full is sent. A batch that a caller waits for, as with "
+        "result(), await or flush(), is sent at once."
+    ),
     "max.block.ms": "How long send() and the methods of transactions may wait for metadata, memory or the coordinator.",
     "max.in.flight.requests.per.connection": "How many requests may wait for a broker's response. At most 5 with idempotence.",
     "max.request.size": "The largest request, and so the largest record. Brokers have limits of their own.",
     "metadata.max.idle.ms": "Forget a topic that has had no record for this long.",
-    "partitioner.adaptive.partitioning.enable": "Give slow brokers fewer of the records that have no key.",
-    "partitioner.availability.timeout.ms": "Send no keyless records to a broker that is silent for this long. 0: always.",
+    "partitioner.adaptive.partitioning.enable": "Give partitions with long queues fewer of the records that have no key.",
+    "partitioner.availability.timeout.ms": "Send no keyless records to a broker that takes no requests for this long. 0: always.",
     "partitioner.class": (
         "Chooses partitions: `default` (hash of the key; without a key, sticky and adaptive), `roundrobin`, a class name of "
         "Apache's, a Python object, or its path. The keyword `partitioner` is the same."
