@@ -66,7 +66,7 @@ PRODUCER_WORDS: dict[str, str] = {
     "max.request.size": "The largest request, and so the largest record. Brokers have limits of their own.",
     "metadata.max.idle.ms": "Forget a topic that has had no record for this long.",
     "partitioner.adaptive.partitioning.enable": "Give partitions with long queues fewer of the records that have no key.",
-    "partitioner.availability.timeout.ms": "Send no keyless records to a broker that takes no requests for this long. 0: always.",
+    "partitioner.availability.timeout.ms": "Send no keyless records to a broker that takes no request for so long. 0: always.",
     "partitioner.class": (
         "Chooses partitions: `default` (hash of the key; without a key, sticky and adaptive), `roundrobin`, a class name of "
         "Apache's, a Python object, or its path. The keyword `partitioner` is the same."
