@@ -28,7 +28,7 @@ HEAD = f"""\
 Written by `tools/generate_client_settings.py` from the tables in `src/ottla/config/client`: do not edit.
 
 These are all producer, consumer and admin settings of Kafka 4.3, with Kafka's names, types and rules. Defaults are those that
-Ottla's clients use; the few that are not Kafka's are [listed](#defaults-that-are-not-kafkas). Give settings as a dict of Kafka's
+Ottla's clients use; those that are not Kafka's are [listed](#defaults-that-are-not-kafkas). Give settings as a dict of Kafka's
 names, as keywords with `_` for `.`, or both; a setting that is given twice must have the same value both times.
 
 ```
