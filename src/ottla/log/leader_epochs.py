@@ -76,12 +76,16 @@ class LeaderEpochs(EpochsTail):
         return self._changes != self._changes_flushed
 
     def is_dirty_below(self, end_offset: int) -> bool:
-        """Whether the file lacks epochs that begin below `end_offset`, or has wrong ones.
+        """Whether the file lacks epochs that begin below `end_offset`, has wrong ones, or has none at all.
 
         At a log that ends there, the others need not be in the file: no record was written in them, and loading drops them.
+        But a log that has had records needs a file with an epoch, else the next start takes it for lost: after DeleteRecords
+        up to the end, batches may lie before the log start and no epoch below the end.
         """
         if not self.is_dirty:
             return False
+        if end_offset > 0 and self._epochs and not self._flushed:
+            return True
         in_file = [entry for entry in self._flushed if entry[1] < end_offset]
         return in_file != [entry for entry in self.entries if entry[1] < end_offset]
 

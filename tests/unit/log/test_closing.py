@@ -47,6 +47,36 @@ def test_leader_epoch_with_records_is_written() -> None:
     assert env.disk.read_file(f"{FOLDER}/{LEADER_EPOCH_CHECKPOINT}") == b"0\n2\n0 0\n4 6\n"
 
 
+@pytest.mark.parametrize("is_flushed", [False, True])
+def test_epoch_stays_on_file_when_all_records_are_deleted(is_flushed: bool) -> None:
+    """Apache Kafka's file has the same line after DeleteRecords up to the end and a clean shutdown."""
+    env = LogOnDisk()
+    env.fill(3)
+    env.log.update_high_watermark(6)
+    env.log.delete_records(6)
+    if is_flushed:
+        env.flush()
+    env.close()
+    assert env.disk.read_file(f"{FOLDER}/{LEADER_EPOCH_CHECKPOINT}") == b"0\n1\n0 6\n"
+    for epoch in (2, 4):
+        assert env.load(clean=True).notes == []
+        env.log.assign_epoch(epoch, 6)
+        env.close()
+
+
+def test_missing_epochs_of_deleted_records_are_noted_once() -> None:
+    env = LogOnDisk()
+    env.fill(3)
+    env.log.update_high_watermark(6)
+    env.log.delete_records(6)
+    env.close()
+    run(env.disk.remove(f"{FOLDER}/{LEADER_EPOCH_CHECKPOINT}"))
+    assert "is missing or empty" in env.load(clean=True).notes[0]
+    env.log.assign_epoch(2, 6)
+    env.close()
+    assert env.load(clean=True).notes == []
+
+
 @pytest.mark.parametrize("is_closed", [False, True])
 def test_records_flushed_after_the_start_of_an_empty_log_survive_a_power_loss(is_closed: bool) -> None:
     """The shutdown of a log without records syncs no names: the first flush, or the next shutdown, must do it."""
