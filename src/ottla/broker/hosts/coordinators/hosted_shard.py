@@ -117,6 +117,7 @@ class HostedShard(Generic[S]):
         self._is_append_due = False
         self._waiting: deque[Waiting] = deque()
         self._ordered: deque[Ordered] = deque()
+        self._is_settling = False
         self._commit_timer: asyncio.TimerHandle | None = None
         """Goes off at or before the deadline of the first of `_waiting`; it stays set when that one is answered."""
         self._late_offset: int | None = None
@@ -322,19 +323,29 @@ class HostedShard(Generic[S]):
         if not self.partition.is_leading or self.partition.leader_epoch != self.epoch:
             self.give_up()
             return True
-        committed = self.partition.log.high_watermark
-        while self._waiting and self._waiting[0].end_offset <= committed:
-            for reply, response in self._waiting.popleft().answers:
-                _deliver(reply, response)
-        while self._ordered and self._ordered[0].end_offset <= committed:
-            self._owner.carry_out(self, self._ordered.popleft().orders)
-        if self._late_offset is not None and self._late_offset <= committed:
-            logger.info("%s: the replicas have caught up with its late records", self.partition.name)
-            self._late_offset = None
+        if not self._is_settling:
+            # A delivered response can make its connection handle the next request, which settles again. Answered from
+            # within, a thousand requests that have waited for the same record would exceed the depth of the stack.
+            self._is_settling = True
+            try:
+                self._settle()
+            finally:
+                self._is_settling = False
         if self._waiting or self._ordered:
             self.partition.ack_waits[self] = None
             return False
         return True
+
+    def _settle(self) -> None:
+        log = self.partition.log
+        while self._waiting and self._waiting[0].end_offset <= log.high_watermark:
+            for reply, response in self._waiting.popleft().answers:
+                _deliver(reply, response)
+        while self._ordered and self._ordered[0].end_offset <= log.high_watermark:
+            self._owner.carry_out(self, self._ordered.popleft().orders)
+        if self._late_offset is not None and self._late_offset <= log.high_watermark:
+            logger.info("%s: the replicas have caught up with its late records", self.partition.name)
+            self._late_offset = None
 
     def _wait(self, answers: list[Answer]) -> None:
         """Have `answers` wait until everything written so far is committed. Each has the whole commit timeout for itself."""
@@ -362,7 +373,7 @@ class HostedShard(Generic[S]):
             return  # one line until the replicas have caught up
         self._late_offset = end_offset
         logger.error(
-            "the replicas in sync of %s did not replicate its records in %g s (%s): requests that wait for them fail until they do",
+            "the replicas in sync of %s did not replicate its records in %g s (%s): requests that wait for them fail",
             self.partition.name,
             self._commit_timeout_s,
             "offsets.commit.timeout.ms" if self.partition.topic == OFFSETS_TOPIC else "request.timeout.ms",
@@ -439,8 +450,8 @@ def _lost(partition: Partition) -> KafkaError:
 def _late(partition: Partition, timeout_s: float) -> KafkaError:
     return KafkaError(
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        f"the replicas in sync of {partition.name} did not replicate the coordinator's records in {timeout_s:g} s. They stay in "
-        "its log, so the request may still take effect: ask again",
+        f"the replicas in sync of {partition.name} did not replicate the coordinator's records in {timeout_s:g} s. The records "
+        "stay in its log, so the request may still take effect: ask again",
     )
 
 
@@ -454,7 +465,10 @@ def _too_few_in_sync(partition: Partition) -> KafkaError:
 
 def _deliver(reply: Reply, response: Any) -> None:
     assert isinstance(reply, PendingReply), "replies are made by `ask`"
-    if isinstance(response, KafkaError):
-        reply.fail(response)
-    else:
-        reply.complete(response)
+    try:
+        if isinstance(response, KafkaError):
+            reply.fail(response)
+        else:
+            reply.complete(response)
+    except Exception:  # a bug behind one reply: the others must get theirs
+        logger.exception("a response of a coordinator could not be delivered")

@@ -97,12 +97,11 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
             )
         if self._is_stopped:
             raise KafkaError(
-                ErrorCode.NOT_COORDINATOR, f"this node is stopping, with the coordinator for {self.topic}-{index}: find the new one"
+                ErrorCode.NOT_COORDINATOR,
+                f"this node is stopping, with the coordinator for {self.topic}-{index}: find the new one",
             )
         # Also before `follow` knows of the partition: it is about to load it.
-        raise KafkaError(
-            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the coordinator still reads {self.topic}-{index}: ask again"
-        )
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the coordinator still reads {self.topic}-{index}: ask again")
 
     def ask(
         self,

@@ -180,6 +180,50 @@ def test_next_request_of_a_failed_connection_finds_the_shard_loading() -> None:
     virtual(scenario())
 
 
+def test_many_connections_go_on_when_their_record_is_committed() -> None:
+    """Each has a second request behind the one that waits, which is handled as soon as that one is answered."""
+
+    async def scenario() -> None:
+        held, runtime = await opened()
+        answers: list[Any] = []
+
+        def go_on(response: object, failure: object) -> None:
+            runtime.ask("a", lambda shard, reply, now: Effects.answer(reply, "second"), may_write=False).deliver_to(done)
+
+        def done(response: object, failure: object) -> None:
+            answers.append(response or failure)
+
+        for number in range(1000):
+            runtime.ask("a", lambda shard, reply, now, number=number: shard.set("a", number, reply, now)).deliver_to(go_on)  # type: ignore[misc]  # bound at once
+        await asyncio.sleep(0.01)
+        replicate(held)
+        assert answers == ["second"] * 1000
+
+    virtual(scenario())
+
+
+def test_bug_behind_one_reply_does_not_keep_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        _, runtime = await opened()
+        told: list[object] = []
+
+        def break_down(response: object, failure: object) -> None:
+            raise ValueError("a bug")
+
+        def note(response: object, failure: object) -> None:
+            told.append(failure)
+
+        for each in (break_down, note):
+            runtime.ask("a", TallyShard.park).deliver_to(each)
+            runtime.ask("a", lambda shard, reply, now: shard.set("a", 1, reply, now)).deliver_to(each)
+        await asyncio.sleep(0.01)
+        runtime.shard_at(0).give_up()
+        assert len(told) == 2
+
+    virtual(scenario())
+    assert "could not be delivered" in caplog.text
+
+
 async def with_follower(topic: str) -> TransactionNode:
     node = await TransactionNode.open()
     await node.held.change(topic, 0, replicas=[1, 2], isr=[1, 2], directories=[DIRECTORY_UNASSIGNED] * 2)
