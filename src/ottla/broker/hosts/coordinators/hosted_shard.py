@@ -203,7 +203,7 @@ class HostedShard(Generic[S]):
         elif effects.answers or effects.orders:
             if effects.answers:
                 self._wait(effects.answers)
-            if effects.orders:
+            if effects.orders and not self.is_over:
                 self._ordered.append(Ordered(self._end_offset, effects.orders))
             if not self._batch:
                 self.settle()
@@ -349,6 +349,10 @@ class HostedShard(Generic[S]):
 
     def _wait(self, answers: list[Answer]) -> None:
         """Have `answers` wait until everything written so far is committed. Each has the whole commit timeout for itself."""
+        if self.is_over:  # since the decision: an append lets others go on, and one of them may have failed
+            for reply, _ in answers:
+                _deliver(reply, _lost(self.partition))
+            return
         deadline_s = self._loop.time() + self._commit_timeout_s
         self._waiting.append(Waiting(self._end_offset, deadline_s, answers))
         if self._commit_timer is None:

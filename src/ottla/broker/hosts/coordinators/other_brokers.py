@@ -7,6 +7,7 @@ and again when it has ended or its broker has moved. One event loop.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from ottla.broker.settings import BrokerSettings
     from ottla.env import Network
     from ottla.metadata.image.cluster import BrokerRegistration, Endpoint
+
+logger = logging.getLogger("ottla.coordinator")
 
 
 class OtherBrokers:
@@ -142,6 +145,9 @@ class OtherBrokers:
             link = await self._link(key)
             return None if link is None else await link.request(request, self._settings.current.request_timeout_ms)
         except LinkError:
+            return None
+        except Exception:  # a bug of ours: as without an answer, the transaction must be able to go on
+            logger.exception("a request about transactions to node %d failed", broker_id)
             return None
 
     async def _link(self, key: tuple[int, int]) -> Link | None:

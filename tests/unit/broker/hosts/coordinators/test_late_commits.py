@@ -12,7 +12,8 @@ from tests.support.shards.tally_shard import TallyShard, tally_runtime
 
 from ottla.broker.handlers.groups import heartbeat, join_group, sync_group
 from ottla.broker.hosts.coordinators.runtime import CoordinatorRuntime
-from ottla.coordinator.contract import Effects
+from ottla.broker.partitions.partition import Partition
+from ottla.coordinator.contract import Effects, Producer
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import DIRECTORY_UNASSIGNED, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -222,6 +223,27 @@ def test_bug_behind_one_reply_does_not_keep_the_others(caplog: pytest.LogCapture
 
     virtual(scenario())
     assert "could not be delivered" in caplog.text
+
+
+def test_shard_given_up_during_an_append_answers_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An append can let other requests go on, and one of those can fail."""
+
+    async def scenario() -> None:
+        held, runtime = await opened()
+        partition, hosted = held.partition(OFFSETS_TOPIC), runtime.shard_at(0)
+        append = Partition.append
+
+        def append_and_fail(*arguments: Any, **more: Any) -> Any:
+            info = append(*arguments, **more)
+            hosted.give_up()
+            return info
+
+        monkeypatch.setattr(Partition, "append", append_and_fail)
+        proof = partition.log.producers.begin_verification(7, -1, 0, False, 0)
+        reply = hosted.ask(lambda shard, reply, now: shard.set_in_transaction("a", 1, Producer(7, 0), reply, now), proof)
+        assert await code_of(waiting(reply)) == ErrorCode.NOT_COORDINATOR
+
+    virtual(scenario())
 
 
 async def with_follower(topic: str) -> TransactionNode:

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any, cast
 
+import pytest
 from tests.support.nodes.fake_node import FakeNetwork, FakeNode
 from tests.support.nodes.held_partitions import virtual
 
@@ -75,6 +76,23 @@ def test_broker_that_cannot_be_reached_leaves_codes_at_which_callers_try_again()
         dict.fromkeys([ZERO, ONE], ErrorCode.NOT_LEADER_OR_FOLLOWER),
         {ZERO: ErrorCode.COORDINATOR_NOT_AVAILABLE},
     )
+
+
+def test_request_that_fails_by_a_bug_is_answered_too(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Else the transaction would wait for its marker for ever, and a batch for its verification."""
+
+    async def fail(*key: object) -> None:
+        raise ValueError("a bug")
+
+    async def scenario() -> None:
+        others = other_brokers()
+        monkeypatch.setattr(others, "_link", fail)
+        written: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        others.write_markers(2, Marker(Producer(1, 0), True, 0, 2), [ZERO], written.set_result)
+        assert await written == {ZERO: ErrorCode.NOT_LEADER_OR_FOLLOWER}
+
+    virtual(scenario())
+    assert "a request about transactions to node 2 failed" in caplog.text
 
 
 def test_coordinator_is_asked_again_when_a_marker_has_ended_what_was_begun() -> None:
