@@ -47,7 +47,8 @@ def test_recompression(node: HostileNode, codec: str, level: int, connections: i
     attack(node, [attacks.produce(topic, batch)], connections)
 
 
-@pytest.mark.parametrize("connections", [1, pytest.param(20, marks=slow)])  # 20 wait for each other, for minutes beside others
+@slow
+@pytest.mark.parametrize("connections", [1, 20])  # 20 wait for each other, for minutes beside others
 def test_lookup_by_time_in_batches_whose_headers_lie(node: HostileNode, connections: int) -> None:
     topic = f"lying-{connections}"
     make_topic(node.bootstrap, topic)

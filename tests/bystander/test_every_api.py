@@ -20,8 +20,6 @@ from ottla.wire.apis import APIS
 pytestmark = linux_only
 
 QUICK = {
-    ("AddPartitionsToTxn", "wide", 20),
-    ("Metadata", "wide", 20),
     ("Produce", "wide", 20),
 }
 ATTACK_S = 1.5

@@ -51,6 +51,7 @@ STATES = ("closed", "killed", "compaction undecided", "compaction decided")
 KINDS = ("cut", "flip", "zeros inside", "all zeros", "empty", "deleted", "grown", "another file")
 SECONDS_MAX = 5.0
 REPEATS = {"cut": 3, "flip": 5, "zeros inside": 2, "another file": 2}
+"""How often a file is damaged by chance, in `make test-all`; once in `make test`."""
 NOT_CHECKED = (*range(8), *range(12, 16))
 """The bytes of a batch that its CRC does not cover: base offset and leader epoch."""
 COSTS_NO_RECORD = (
@@ -330,14 +331,25 @@ def test_the_directory_has_every_kind_of_file(state: str) -> None:
     assert len(written[PLAIN].offsets) == 68
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", REPEATS)
+@pytest.mark.parametrize("state", STATES)
+def test_every_file_damaged_more_often(state: str, kind: str) -> None:
+    damage_every_file(state, kind, range(1, REPEATS[kind]))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("state", STATES)
 def test_every_file_damaged(state: str, kind: str) -> None:
+    damage_every_file(state, kind, range(1))
+
+
+def damage_every_file(state: str, kind: str, numbers: range) -> None:
     image, written = directory(state)
     outcomes: Counter[str] = Counter()
     slowest = 0.0
     for path in files_of(image):
-        for number in range(REPEATS.get(kind, 1)):
+        for number in numbers:
             random = Random(f"{state} {kind} {path} {number}")
             started = time.process_time()
             try:

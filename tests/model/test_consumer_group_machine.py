@@ -18,6 +18,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.support.cases.examples import examples
 from tests.support.shards.consumer_harness import ConsumerHarness, told_by_records
 from tests.support.shards.shard_harness import Asked
 
@@ -262,7 +263,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             assert {topic_id for topic_id, _ in client.held} <= names
 
 
-ConsumerGroupMachine.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=40, deadline=None)
+ConsumerGroupMachine.TestCase.settings = hypothesis_settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
 TestConsumerGroupMachine = ConsumerGroupMachine.TestCase
 
 

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.model.election_model import TOPIC, ElectionChecks
+from tests.support.cases.examples import examples
 from tests.support.nodes.controller_cluster import ControllerCluster, directory_of
 
 from ottla.errors import KafkaError
@@ -299,5 +300,5 @@ class ElectionMachine(RuleBasedStateMachine):
 
 TestElectionMachine = ElectionMachine.TestCase
 TestElectionMachine.settings = settings(
-    max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(200), stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.support.cases.examples import examples
 from tests.support.shards.consumer_harness import told_by_records
 from tests.support.shards.mixed_harness import MixedHarness, assignment, held_by
 from tests.support.shards.shard_harness import Asked
@@ -227,5 +228,5 @@ class MixedGroupMachine(RuleBasedStateMachine):
         assert self.harness.shard.table.by_id["g"].state == "Stable"
 
 
-MixedGroupMachine.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=30, deadline=None)
+MixedGroupMachine.TestCase.settings = hypothesis_settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 TestMixedGroupMachine = MixedGroupMachine.TestCase

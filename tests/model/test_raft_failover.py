@@ -8,7 +8,7 @@ from tests.support.raft.quorum import Faults, SimNode, SimQuorum
 from ottla.raft.roles.leader import Leader
 from ottla.raft.roles.prospective import Prospective
 
-SEEDS = 100
+SEEDS = 40
 ELECTION_TIMEOUT_MS, FETCH_TIMEOUT_MS = 100, 200
 CALM = Faults(drop=0, slow=0, crash_every_ms=0, cut_every_ms=0, pause_every_ms=0, snapshots=False)
 

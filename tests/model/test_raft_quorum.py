@@ -15,7 +15,7 @@ from ottla.raft.requests import between_voters, fetch, vote
 from ottla.raft.roles.leader import Leader
 from ottla.raft.roles.resigned import Resigned
 
-SEEDS = 300
+SEEDS = 100
 BREAK_SEEDS = 100
 WILD = Faults(drop=0.2, slow=0.3, crash_every_ms=150, cut_every_ms=200, pause_every_ms=400, snapshots=False)
 

@@ -21,7 +21,7 @@ from ottla.raft.roles.follower import Follower
 from ottla.raft.voter_history import VoterHistory
 from ottla.raft.voters import ReplicaKey, Voter, VoterSet
 
-SEEDS = 50
+SEEDS = 20
 BREAK_SEEDS = 100
 OPERATED = Faults(observers=2, changes_every_ms=80)
 EMPTIED = Faults(observers=1, changes_every_ms=100, wipes_every_ms=400)

@@ -55,7 +55,7 @@ def test_a_voter_is_removed_and_added() -> None:
     assert [line.split()[-1] for line in events(run(CHANGED_VOTERS), "voters")] == ["removed", "added"]
 
 
-@pytest.mark.parametrize("kind", REPLACED)
+@pytest.mark.parametrize("kind", ["voter_is_added", *(pytest.param(each, marks=pytest.mark.slow) for each in [*REPLACED][1:])])
 def test_a_lost_node_is_replaced_by_one_with_another_id(kind: str) -> None:
     seed, nodes = REPLACED[kind]
     outcome = run(seed, nodes)
@@ -68,7 +68,7 @@ def test_a_lost_node_is_replaced_by_one_with_another_id(kind: str) -> None:
     assert [(line.split()[1], line.split()[-1]) for line in events(outcome, "voters")] == voters.get(kind, [])
 
 
-@pytest.mark.parametrize("kind", FIVE_NODES)
+@pytest.mark.parametrize("kind", [pytest.param("three_controllers", marks=pytest.mark.slow), "five_controllers"])
 def test_five_nodes(kind: str) -> None:
     seed = FIVE_NODES[kind]
     assert make_cluster_plan(seed, 5, 3).controllers == (3 if kind == "three_controllers" else None)

@@ -6,11 +6,11 @@ import pytest
 
 from ottla.sim.cluster.run import run_cluster_seed
 
-SEEDS = 12
+SEEDS = 8
 REPLICATED_SEEDS = 4
 LONG_SEEDS = 400
 LONG_REPLICATED_SEEDS = 200
-SEEDS_PER_TEST = 6
+SEEDS_PER_TEST = 4
 SEEDS_PER_LONG_TEST = 20
 FOUND = {
     "an_internal_topic_that_another_node_has_just_created": 1,
@@ -40,6 +40,7 @@ def test_three_replicas_that_overtake_a_lost_first_batch() -> None:
     run_cluster_seed(23, replicas=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", FOUND.values(), ids=FOUND.keys())
 def test_seeds_that_once_failed(seed: int) -> None:
     run_cluster_seed(seed)

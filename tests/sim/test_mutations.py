@@ -102,7 +102,14 @@ def run_seeds(scene: str, count: int) -> None:
         run_seed(seed)
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
+LATE = (metadata_is_not_synced, producer_ids_begin_anew)
+"""Detected only after many seeds, so slow."""
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [pytest.param(each, marks=pytest.mark.slow if each in LATE else (), id=each.__name__) for each in MUTATIONS],
+)
 def test_a_broken_node_is_detected(mutation: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     mutation(monkeypatch)
     with pytest.raises(RunFailed, match=MUTATIONS[mutation]):

@@ -36,6 +36,7 @@ def test_one_seed_gives_one_trace() -> None:
     assert digests_in_process("1", SEEDS) == digests
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_trace_with_replicas() -> None:
     digests = [run_cluster_seed(seed, replicas=3).digest for seed in SEEDS]
     assert digests_in_process("1", SEEDS, "run_cluster_seed(seed, replicas=3)") == digests

@@ -66,6 +66,7 @@ def test_seeds(scene: str) -> None:
     assert {name: counts[name] for name, least in LEAST[scene].items() if counts[name] < least} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", FOUND.values(), ids=FOUND.keys())
 def test_seeds_that_once_failed(seed: int) -> None:
     run_seed(seed)
