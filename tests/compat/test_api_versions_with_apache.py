@@ -22,6 +22,8 @@ from ottla.wire.codec import decode_all, encode_bytes
 from ottla.wire.headers import encode_request
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
+pytestmark = pytest.mark.slow  # a start of Apache Kafka; what Ottla answers is in tests/unit/broker/handlers
+
 LISTENERS = [pytest.param(False, id="broker"), pytest.param(True, id="controller")]
 ODD_NAMES = [
     ("", "1"),

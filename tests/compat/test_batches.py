@@ -77,6 +77,7 @@ def test_apache_kafka_reads_what_we_build(apache_kafka: ApacheKafka) -> None:
             assert theirs[field] == getattr(view, field), (name, field)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("made", "kept"), [(batches_anew, golden_batches), (answers_anew, golden_answers)])
 def test_golden_records_are_what_apache_kafka_generates(apache_kafka: ApacheKafka, made: Any, kept: Any) -> None:
     assert {row["name"]: row for row in made(apache_kafka)} == kept(), "run `python -m tools.golden_records.make`"

@@ -32,6 +32,8 @@ from tests.support.servers.kafka_server import HANG_S
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
 
+pytestmark = pytest.mark.slow  # a start of Apache Kafka; test_config_live.py checks Ottla against the same codes
+
 FILE = {
     "log.retention.hours": "5",
     "log.roll.ms": "7000",

@@ -100,6 +100,7 @@ def test_there_are_no_settings_that_apache_does_not_have(apaches_rows: list[list
         assert sorted(set(table) - theirs - ours) == []
 
 
+@pytest.mark.slow
 def test_every_setting_accepts_the_values_that_apache_accepts(apache_kafka: ApacheKafka, apaches_rows: list[list[str]]) -> None:
     asked: list[tuple[str, str, str]] = []
     for table, name, *_ in apaches_rows:
@@ -120,6 +121,7 @@ def test_every_setting_accepts_the_values_that_apache_accepts(apache_kafka: Apac
     assert different == []
 
 
+@pytest.mark.slow
 def test_files_are_accepted_or_refused_as_by_apache(apache_kafka: ApacheKafka) -> None:
     files = [(True, file_of(base, changes)) for base, changes in TAKEN]
     files += [(False, file_of(base, changes)) for base, changes, _ in REFUSED]
@@ -130,6 +132,7 @@ def test_files_are_accepted_or_refused_as_by_apache(apache_kafka: ApacheKafka) -
         assert verdict.startswith("ok" if is_taken else "no"), (line, verdict)
 
 
+@pytest.mark.slow
 def test_clients_are_made_or_refused_as_by_apache(apache_kafka: ApacheKafka) -> None:
     cases = [(True, kind, config) for kind, config in client_settings.TAKEN]
     cases += [(False, kind, config) for kind, config, _ in client_settings.REFUSED]

@@ -19,6 +19,7 @@ def process_exists(pid: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_server_takes_records_and_leaves_a_log_that_the_dump_tool_reads(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
     with apache_kafka.start_server({"log.index.interval.bytes": 1}, data_dir=data_dir) as server:

@@ -62,6 +62,7 @@ def without_producer(records: bytes) -> bytes:
     return bytes(batch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [11, 12])
 def test_odd_batches(seed: int, servers: tuple[KafkaServer, KafkaServer]) -> None:
     random = Random(seed)

@@ -1,5 +1,6 @@
 """Our table of features compared with Apache's classes."""
 
+import pytest
 from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.metadata.features import (
@@ -15,6 +16,7 @@ from ottla.metadata.features import (
 from ottla.wire.messages.metadata_records import PartitionChangeRecord, PartitionRecord, RegisterBrokerRecord
 
 
+@pytest.mark.slow
 def test_features_are_apaches(apache_kafka: ApacheKafka) -> None:
     lines = [line.split() for line in apache_kafka.run_java("FeatureOracle.java").stdout.splitlines()]
     versions = [words[1:] for words in lines if words[0] == "version"]

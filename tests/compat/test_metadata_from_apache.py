@@ -43,6 +43,8 @@ from ottla.wire.messages.incremental_alter_configs import (
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
+pytestmark = pytest.mark.slow  # two starts of Apache Kafka; test_directories.py has the quick form
+
 KEPT = ["plain", "configured", "grown"]
 SET, REMOVE = 0, 1
 _TOPIC, _BROKER = 2, 4
@@ -223,6 +225,7 @@ def test_records_are_written_in_the_versions_apache_writes(written: tuple[Path, 
         assert record_version(record.message, 30) == record.version, record
 
 
+@pytest.mark.slow
 def test_our_snapshot_is_apaches_image(apache_kafka: ApacheKafka, written: tuple[Path, Answers]) -> None:
     folder, _ = written
     log = [record.message for _, record in log_of(folder) if not type(record.message).__name__.endswith("TransactionRecord")]

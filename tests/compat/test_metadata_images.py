@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from tests.support.logs.metadata_logs import random_log
 from tests.support.servers.apache_kafka import ApacheKafka
 
@@ -29,6 +30,7 @@ def unhexed(text: str) -> list[Message]:
     return [decode_metadata_record(bytes.fromhex(word)).message for word in text.split()]
 
 
+@pytest.mark.slow
 def test_replayed_alike(apache_kafka: ApacheKafka) -> None:
     versions = [METADATA_VERSION_MIN + seed % (METADATA_VERSION_MAX - METADATA_VERSION_MIN + 1) for seed in range(LOGS)]
     logs = [random_log(random.Random(seed), 2 + seed % 60, version) for seed, version in enumerate(versions)]

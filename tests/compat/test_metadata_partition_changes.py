@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+import pytest
 from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.ids import Uuid
@@ -108,6 +109,7 @@ def question(case: dict[str, Any]) -> str:
     return "change " + " ".join(f"{name}={text(value)}" for name, value in case.items())
 
 
+@pytest.mark.slow
 def test_changed_alike(apache_kafka: ApacheKafka) -> None:
     rng = random.Random(4)
     cases = [random_case(rng) for _ in range(CASES)]

@@ -26,6 +26,7 @@ def codes_found(server: KafkaServer) -> dict[str, Codes]:
         return {case.name: codes_of(client.request(case.make(ids), case.version), names) for case in CASES}
 
 
+@pytest.mark.slow
 def test_the_codes_are_those_of_apache(apache_kafka: ApacheKafka) -> None:
     with apache_kafka.start_server() as server:
         assert codes_found(server) == CODES
@@ -36,6 +37,7 @@ def test_ottla_answers_the_same() -> None:
         assert codes_found(server) == CODES
 
 
+@pytest.mark.slow
 def test_broker_settings_have_the_same_effect_as_in_apache(apache_kafka: ApacheKafka) -> None:
     """Impossible defaults, deletion switched off, and the sources of a new topic's settings."""
     properties = {

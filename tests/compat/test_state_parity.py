@@ -2,11 +2,13 @@
 
 from random import Random
 
+import pytest
 from tests.support.logs.epoch_script import random_epoch_script, run_epoch_script
 from tests.support.logs.producer_script import random_script, run_script
 from tests.support.servers.apache_kafka import ApacheKafka
 
 
+@pytest.mark.slow
 def test_producer_state_decides_as_apache_does(apache_kafka: ApacheKafka) -> None:
     random = Random(430)
     lines = [line for _ in range(200) for line in random_script(random)]
@@ -17,6 +19,7 @@ def test_producer_state_decides_as_apache_does(apache_kafka: ApacheKafka) -> Non
     assert "TransactionCoordinatorFenced" in answers
 
 
+@pytest.mark.slow
 def test_leader_epochs_answer_as_apache_does(apache_kafka: ApacheKafka) -> None:
     random = Random(431)
     lines = [line for _ in range(100) for line in random_epoch_script(random)]

@@ -78,9 +78,17 @@ def described(path: Path) -> list[object]:
             marks=pytest.mark.slow,
         ),
         pytest.param(["--no-initial-controllers"], {}, marks=pytest.mark.slow),
-        ([], {"controller_quorum_voters": "1@localhost:29093", "controller_quorum_bootstrap_servers": ""}),
+        pytest.param(
+            [],
+            {"controller_quorum_voters": "1@localhost:29093", "controller_quorum_bootstrap_servers": ""},
+            marks=pytest.mark.slow,
+        ),
         pytest.param(["-I", f"1@localhost:29093:{DIRECTORY_ID}", "--release-version", "3.9"], {}, marks=pytest.mark.slow),
-        (["-I", f"1@localhost:29093:{DIRECTORY_ID}", "-f", "group.version=0", "-f", "transaction.version=1"], {}),
+        pytest.param(
+            ["-I", f"1@localhost:29093:{DIRECTORY_ID}", "-f", "group.version=0", "-f", "transaction.version=1"],
+            {},
+            marks=pytest.mark.slow,
+        ),
         (
             [
                 "--no-initial-controllers",
@@ -129,7 +137,7 @@ def keys(path: Path) -> list[str]:
     return [line.partition("=")[0] if line.startswith("directory.id") else line for line in lines if not line.startswith("#")]
 
 
-@pytest.mark.parametrize("command", ["info", "format"])
+@pytest.mark.parametrize("command", ["info", pytest.param("format", marks=pytest.mark.slow)])
 def test_each_tool_recognises_the_others_directories(apache_kafka: ApacheKafka, tmp_path: Path, command: str) -> None:
     config = write_config(tmp_path, f"{tmp_path}/a,{tmp_path}/b")
     assert run_ottla("storage", "format", "-s", "-t", CLUSTER_ID, "-c", config).returncode == 0
@@ -167,6 +175,7 @@ def test_both_refuse_invalid_scram_credentials(apache_kafka: ApacheKafka, tmp_pa
     assert not (tmp_path / "a").exists()
 
 
+@pytest.mark.slow
 def test_apache_reads_the_scram_credentials_of_a_new_cluster(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     login = ["-S", "SCRAM-SHA-256=[name=alice,password=secret]", "-S", "SCRAM-SHA-512=[name=bob,password=x,iterations=5000]"]
     properties = default_properties(tmp_path / "data", *free_ports(2))
@@ -246,6 +255,7 @@ def finalized(client: RawClient) -> dict[str, int]:
     return {feature.name: feature.max_version_level for feature in found}
 
 
+@pytest.mark.slow
 def test_apache_starts_on_what_we_have_formatted(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     config = write_config(tmp_path, str(tmp_path / "data"))
     assert run_ottla("storage", "format", "-s", "-t", CLUSTER_ID, "-c", config, "-f", "group.version=0").returncode == 0

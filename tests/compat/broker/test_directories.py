@@ -98,6 +98,7 @@ def transact(server: KafkaServer) -> None:
         finish(60)
 
 
+@pytest.mark.slow
 def test_apache_serves_what_ottla_wrote(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     with serving(start_ottla, tmp_path / "ottla") as ottla:
         fill(ottla)

@@ -85,7 +85,9 @@ def worked(folder: Path) -> list[tuple[int, int, int]]:
     return [(int(fields[0]), int(fields[1]), int(fields[2])) for line in lines if len(fields := line.split()) == 3]
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    "program", ["sync polls", *(pytest.param(each, marks=pytest.mark.slow) for each in PROGRAMS if each != "sync polls")]
+)
 def test_automatic_commits_under_kills_skip_nothing(cluster: KafkaServer, topic: str, tmp_path: Path, program: str) -> None:
     make_topic(cluster.bootstrap, topic, PARTITIONS)
     chance = Random(program)

@@ -43,6 +43,13 @@ def proxied(start_server: StartServer, proxy: Proxy) -> Iterator[KafkaServer]:
         yield server
 
 
+@pytest.fixture(params=["sync", pytest.param("aio", marks=pytest.mark.slow)])
+def face(request: pytest.FixtureRequest) -> Iterator[Faces]:
+    """As everywhere, but the asyncio face is slow: both are thin over one core, and each test kills or hangs a broker."""
+    with Faces(request.param) as faces:
+        yield faces
+
+
 def test_answers_are_lost_with_five_requests_in_flight(proxied: KafkaServer, proxy: Proxy, face: Faces, topic: str) -> None:
     make_topic(proxied.bootstrap, topic, 3)
     with Load(face, proxy.bootstrap, topic, 3, producer={"batch_size": 100, "linger_ms": 0}) as load:

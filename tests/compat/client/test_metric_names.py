@@ -2,6 +2,7 @@
 
 from fnmatch import fnmatch
 
+import pytest
 from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla import Admin
@@ -33,6 +34,7 @@ def matches(name: Name, pattern: str) -> bool:
     return fnmatch(name[2], pattern) or name[0] == pattern
 
 
+@pytest.mark.slow
 def test_every_metric_of_apaches_clients_is_there_or_absent_for_a_reason(apache_kafka: ApacheKafka) -> None:
     ours, theirs = our_names(), apaches_names(apache_kafka)
     absent = theirs - ours

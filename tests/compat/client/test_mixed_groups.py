@@ -10,8 +10,8 @@ BY_KAFKAS_NAME = {"roundrobin": "org.apache.kafka.clients.consumer.RoundRobinAss
 PROTOCOLS = ("eager", "roundrobin", "cooperative", "consumer")
 MIXED = [("ottla", "confluent"), ("confluent", "ottla-aio"), ("ottla", "java"), ("java", "ottla-aio")]
 """The first library's member joins first, so it leads a classic group until it leaves."""
-SHORT = {("ottla", "java", "cooperative"), ("java", "ottla-aio", "eager"), ("java", "ottla-aio", "consumer")}
-"""The cases with Java that every run has; the others are slow."""
+SHORT = {("java", "ottla-aio", "consumer")}
+"""The case with Java that every run has; the others are slow."""
 CASES = [
     pytest.param(
         libraries,

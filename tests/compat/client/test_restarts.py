@@ -26,6 +26,13 @@ def broker(start_server: StartServer) -> Iterator[RestartingServer]:
         yield running
 
 
+@pytest.fixture(params=["sync", pytest.param("aio", marks=pytest.mark.slow)])
+def face(request: pytest.FixtureRequest) -> Iterator[Faces]:
+    """As everywhere, but the asyncio face is slow: both are thin over one core, and each test kills or hangs a broker."""
+    with Faces(request.param) as faces:
+        yield faces
+
+
 def test_producer_goes_on_after_kill_9(broker: RestartingServer, face: Faces, topic: str) -> None:
     make_topic(broker.bootstrap, topic)
     producer = face.producer(broker.bootstrap, linger_ms=1, batch_size=500, **QUICK)
@@ -87,7 +94,7 @@ def test_assigned_consumer_goes_on_after_kill_9(broker: RestartingServer, face: 
     assert consumer.position((topic, 0)) == 40
 
 
-@pytest.mark.parametrize("library", ["ottla", "ottla-aio"])
+@pytest.mark.parametrize("library", ["ottla", pytest.param("ottla-aio", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
 def test_group_goes_on_after_kill_9(broker: RestartingServer, topic: str, library: str, protocol: str) -> None:
     make_topic(broker.bootstrap, topic, 4)

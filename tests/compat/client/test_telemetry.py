@@ -136,6 +136,7 @@ async def running(server: KafkaServer, client_id: str) -> AsyncIterator[Client]:
         client.pool.close()
 
 
+@pytest.mark.slow
 def test_apache_reads_what_a_client_pushes(receiver: Receiver) -> None:
     """Three pushes and a last one: the deltas add up, tags are attributes, the client's own attributes are the resource."""
 
@@ -168,6 +169,7 @@ def test_apache_reads_what_a_client_pushes(receiver: Receiver) -> None:
     assert ("org.apache.kafka.producer.record.queue.time.max", "gauge", 3.0, "") in points
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", list(Codec), ids=lambda codec: codec.title)
 def test_apache_decompresses_every_codec(receiver: Receiver, codec: Codec) -> None:
     settings = producer_settings({"bootstrap.servers": receiver.server.bootstrap})
@@ -198,6 +200,7 @@ def test_apache_decompresses_every_codec(receiver: Receiver, codec: Codec) -> No
     assert (SENT, "delta", 10.0, "") in push.points
 
 
+@pytest.mark.slow
 def test_a_changed_subscription_is_followed(receiver: Receiver) -> None:
     """The broker refuses the old subscription id; the client asks again and pushes what is wanted now."""
     prefix = "org.apache.kafka.producer.record.send"
@@ -225,6 +228,7 @@ def _await_push(receiver: Receiver, client_id: str) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_producer_consumer_and_admin_push_their_metrics(receiver: Receiver) -> None:
     """Until they are closed: their last push is marked, and the sums of their deltas are what they did."""
     bootstrap = receiver.server.bootstrap

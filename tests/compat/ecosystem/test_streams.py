@@ -16,6 +16,7 @@ def check(report: Report, kills: int, server_kind: str) -> None:
     assert report.words > 300 * kills
 
 
+@pytest.mark.slow
 def test_counts_are_exact_through_a_kill(start_server: StartServer, kafka_ecosystem: ApacheKafka, server_kind: str) -> None:
     check(run(start_server, kafka_ecosystem, kills=1, broker_too=server_kind == "ottla"), 1, server_kind)
 

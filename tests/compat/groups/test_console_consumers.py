@@ -47,6 +47,7 @@ class Consoles:
             process.wait()
 
 
+@pytest.mark.slow
 def test_without_a_group_both_read_every_record(cluster: KafkaServer, apache_kafka: ApacheKafka, name: str) -> None:
     make_topic(cluster.bootstrap, name, PARTITIONS)
     sent = send_numbers(cluster.bootstrap, name, PARTITIONS, 0, 40)
@@ -58,6 +59,7 @@ def test_without_a_group_both_read_every_record(cluster: KafkaServer, apache_kaf
         assert [sorted(lines, key=int) for lines in consoles.lines()] == [sent, sent]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_in_one_group_they_share_the_records(cluster: KafkaServer, apache_kafka: ApacheKafka, name: str, protocol: str) -> None:
     make_topic(cluster.bootstrap, name, PARTITIONS)

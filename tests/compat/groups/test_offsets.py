@@ -106,7 +106,7 @@ def test_every_library_reads_what_one_commits(cluster: KafkaServer, name: str, l
                 assert text.removesuffix("\0") == metadata  # confluent-kafka writes the terminating NUL, too
 
 
-@pytest.mark.parametrize("protocol", ["eager", "consumer"])
+@pytest.mark.parametrize("protocol", [pytest.param("eager", marks=pytest.mark.slow), "consumer"])
 def test_groups_go_on_after_kill_9(start_server: StartServer, protocol: str) -> None:
     """Members survive the kill; later members begin at the committed offsets."""
     with RestartingServer(start_server, FAST_GROUPS) as broker, Members(_no_java) as members:

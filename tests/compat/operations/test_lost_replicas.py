@@ -53,6 +53,7 @@ def shown(ottla: RunOttla) -> Any:
     return json.loads(ottla("topics", "describe", TOPIC, "--json").out)[0]["partitions"][0]
 
 
+@pytest.mark.slow
 def test_first_killed_started_alone_does_not_lead_and_ottla_says_why(ottla: RunOttla, cluster: Cluster, admin: Admin) -> None:
     kill_one_by_one(cluster, admin)
     said = ottla("topics", "describe", TOPIC, "--check")

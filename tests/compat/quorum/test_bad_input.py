@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 from tests.support.peers.topics import await_true
 from tests.support.servers.kafka_server import HANG_S, KafkaServer, free_ports, properties_text
 from tests.support.servers.ottla_cluster import OttlaCluster
@@ -46,6 +47,7 @@ def last_line(done: "subprocess.CompletedProcess[str]") -> str:
     return [line for line in done.stderr.splitlines() if line.startswith("ottla: ")][-1]
 
 
+@pytest.mark.slow
 def test_another_clusters_directory_and_an_id_in_use(tmp_path: Path) -> None:
     with OttlaCluster(tmp_path) as cluster:
         stranger = tmp_path / "stranger"

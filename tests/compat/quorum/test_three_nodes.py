@@ -92,6 +92,7 @@ def test_cluster_serves_through_every_node_and_outlives_its_controller(tmp_path:
         assert consume(cluster.bootstrap, "by-1", "group-after") == numbers()
 
 
+@pytest.mark.slow
 def test_transactions_reach_partitions_and_coordinators_on_other_nodes(shared: OttlaCluster) -> None:
     assert create(shared, 1, "transactions") == (0, None)
     for number in range(4):  # their coordinators are on different nodes

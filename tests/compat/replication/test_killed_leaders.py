@@ -44,7 +44,7 @@ def kill_leaders(folder: Path, rounds: int, java: JavaPrograms | None = None) ->
 
 
 def test_killed_leaders_lose_nothing(tmp_path: Path) -> None:
-    kill_leaders(tmp_path, 5)
+    kill_leaders(tmp_path, len(ASSIGNMENT))
 
 
 @pytest.mark.slow

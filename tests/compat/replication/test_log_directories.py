@@ -47,6 +47,7 @@ def check_equal(cluster: OttlaCluster) -> None:
     assert size_bytes > 0
 
 
+@pytest.mark.slow
 def test_failed_directory_moves_leadership_and_the_other_directory_serves_on(tmp_path: Path) -> None:
     with OttlaCluster(tmp_path, SETTINGS, directories=2) as cluster, Admin(cluster.bootstrap, **QUICK) as admin:
         make_replicated(admin, TOPIC, ASSIGNMENT, {"min.insync.replicas": 2})
@@ -83,6 +84,7 @@ def test_failed_directory_moves_leadership_and_the_other_directory_serves_on(tmp
         check_equal(cluster)
 
 
+@pytest.mark.slow
 def test_node_starts_without_its_failed_directory(tmp_path: Path) -> None:
     with OttlaCluster(tmp_path, SETTINGS, directories=2) as cluster, Admin(cluster.bootstrap, **QUICK) as admin:
         make_replicated(admin, TOPIC, ASSIGNMENT, {"min.insync.replicas": 2})
@@ -111,6 +113,7 @@ def test_node_starts_without_its_failed_directory(tmp_path: Path) -> None:
         check_equal(cluster)
 
 
+@pytest.mark.slow
 def test_leaders_and_followers_move_between_directories_under_load(tmp_path: Path) -> None:
     with OttlaCluster(tmp_path, SETTINGS, directories=2) as cluster, Admin(cluster.bootstrap, **QUICK) as admin:
         make_replicated(admin, TOPIC, ASSIGNMENT, {"min.insync.replicas": 2})

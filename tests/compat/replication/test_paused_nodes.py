@@ -57,6 +57,7 @@ def test_paused_leader_answers_nothing_as_a_zombie(tmp_path: Path) -> None:
     pause(tmp_path, "leader", LAG, rounds=3)
 
 
+@pytest.mark.slow
 def test_paused_follower_leaves_the_isr_by_its_lag_and_returns(tmp_path: Path) -> None:
     pause(tmp_path, "follower", LONG_SESSIONS)
 

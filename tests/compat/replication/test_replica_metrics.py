@@ -3,6 +3,7 @@
 import re
 from urllib.request import urlopen
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.support.peers.topics import await_true
 
@@ -30,6 +31,7 @@ def scrape(node: ClusterNode) -> dict[str, float]:
     return values
 
 
+@pytest.mark.slow
 def test_paused_follower_is_seen_in_the_metrics() -> None:
     with Cluster(SETTINGS, nodes=3) as cluster:
         cluster.create_topic("t", 2, {"min.insync.replicas": 2}, replication_factor=3)

@@ -29,6 +29,7 @@ def is_fenced(cluster: OttlaCluster, node: int) -> bool:
     return {each.broker_id: each.is_fenced for each in found}[node]
 
 
+@pytest.mark.slow
 def test_nodes_leave_and_return_without_a_failed_send(tmp_path: Path) -> None:
     # With such sessions only a permitted shutdown fences a broker in the time of a test.
     settings = {"leader.imbalance.check.interval.seconds": 1, "broker.session.timeout.ms": 600_000}

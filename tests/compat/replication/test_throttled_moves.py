@@ -24,6 +24,7 @@ def copied_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("moved-*/*.log"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["leader", "follower"])
 def test_new_replicas_are_filled_at_the_throttled_rate(side: str, tmp_path: Path) -> None:
     with OttlaCluster(tmp_path) as cluster, Admin(cluster.bootstrap, **QUICK) as admin:

@@ -36,6 +36,8 @@ from ottla.wire.messages.alter_client_quotas import (
 )
 from ottla.wire.messages.metadata import MetadataRequest
 
+pytestmark = pytest.mark.slow  # all of them are against Apache Kafka; the quick ones against Ottla are in tests/unit/link
+
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 ODD_PASSWORD = "Ⅳ ﬁsh-pä"
 """SASLprep would change it; Kafka does not use SASLprep."""

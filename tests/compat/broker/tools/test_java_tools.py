@@ -7,6 +7,7 @@ differ (ids, ports, folders, times, the words of an error) is taken out first; t
 import re
 from pathlib import Path
 
+import pytest
 from tests.compat.broker.tools.tool_output import Said, run_scenario
 from tests.compat.broker.tools.tool_scenarios import SCENARIOS
 from tests.support.servers.apache_kafka import ApacheKafka
@@ -28,6 +29,7 @@ def say_all(tools: KafkaTools, start: StartServer, folder: Path) -> dict[str, li
         return {subject: run_scenario(tools, server, calls, files) for subject, calls in SCENARIOS.items()}
 
 
+@pytest.mark.slow
 def test_tools_say_the_same(
     kafka_tools: KafkaTools, start_server: StartServer, apache_kafka: ApacheKafka, tmp_path: Path
 ) -> None:
