@@ -4,8 +4,8 @@
 skipped with the reason. With CI in the environment such a skip is a failure, so that a suite that no longer compares with
 Apache Kafka does not pass. Other skips of such a test, for a known limitation of a server, stay skips.
 
-Hypothesis runs with one of two profiles. `fixed`, the default, draws the same examples in every run. `random` draws others each
-time: `make test-all` chooses it with `--hypothesis-profile=random`.
+Hypothesis runs with one of two profiles. `fixed`, the default, draws the same few examples in every run. `random` draws more,
+others each time: `make test-all` chooses it with `--hypothesis-profile=random`.
 """
 
 import gc
@@ -15,15 +15,27 @@ from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.support.cases.examples import DEFAULT
 from tests.support.servers.apache_kafka import ApacheKafka, KafkaUnavailable
 from tests.support.servers.keeping import keep
 
 # No limits on time in either: how long an example takes depends on what else the machine does.
 settings.register_profile(
-    "fixed", derandomize=True, database=None, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "fixed",
+    max_examples=30,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
-    "random", derandomize=False, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "random",
+    max_examples=DEFAULT,
+    derandomize=False,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("fixed")
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cases.examples import examples
 from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, virtual
 
@@ -330,7 +331,7 @@ def said(data: PartitionData) -> tuple[int, int, int, bytes]:
 
 
 @given(ROUNDS)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 def test_session_sends_what_full_fetches_would(rounds: list[tuple[list[tuple[str, int, int]], tuple[str, int, int]]]) -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open(paths=("/a",))

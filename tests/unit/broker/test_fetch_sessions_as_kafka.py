@@ -103,6 +103,7 @@ def conversation(peer: Peer, produce: Callable[[str, int], None], delete: Callab
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_session_responses_are_the_same_as_kafkas(apache_kafka: ApacheKafka) -> None:
     with apache_kafka.start_server() as server:

@@ -34,6 +34,7 @@ def typed() -> None:
 """
 
 
+@pytest.mark.slow
 def test_programs_need_annotations_only_for_types_they_want_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     api = pytest.importorskip("mypy.api")
     monkeypatch.setenv("MYPYPATH", str(Path(ottla.__file__).parents[1]))

@@ -54,6 +54,7 @@ def test_unknown_code_has_a_name_and_a_meaning() -> None:
     assert error_meaning(3) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.meaning
 
 
+@pytest.mark.slow
 def test_same_as_apache_kafka(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     source = tmp_path / "PrintErrors.java"
     source.write_text(PRINT_ERRORS)

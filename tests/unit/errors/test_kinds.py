@@ -124,6 +124,7 @@ def test_plain_error_survives_pickling() -> None:
     assert (again.code, str(again), again.record_errors) == (87, "bad", ((1, "no key"),))
 
 
+@pytest.mark.slow
 def test_kinds_are_those_of_apache_kafka(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     source = tmp_path / "PrintClasses.java"
     source.write_text(PRINT_CLASSES)

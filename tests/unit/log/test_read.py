@@ -6,6 +6,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cases.examples import examples
 from tests.support.logs.batches import T0, make_batch, records_of
 from tests.support.logs.partition_logs import SMALL, LogOnDisk
 
@@ -127,7 +128,7 @@ def test_a_range_survives_truncation_only_where_its_bytes_do() -> None:
     assert [record.offset for record in records_of(info.records.read())] == list(range(10))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     times=st.lists(st.integers(0, 50), min_size=1, max_size=60), probes=st.lists(st.integers(-2, 53), min_size=1, max_size=8)
 )

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cases.examples import examples
 from tests.unit.records.test_kernel_batch import NOW, batches, checked, configs, versions
 
 from ottla.config.topic import LogConfig
@@ -28,7 +29,7 @@ def outcome(batch: bytearray, config: LogConfig, from_client: bool, version: int
     return bytes(valid.data), valid.max_timestamp, valid.append_time_ms, repr(valid.view)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(batch=batches(), config=configs, from_client=st.booleans(), version=versions)
 def test_validation_gives_the_same_after_a_decline_as_from_the_start(
     variant: Any, batch: bytearray, config: LogConfig, from_client: bool, version: int

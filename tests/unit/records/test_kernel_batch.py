@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cases.examples import examples
 
 from ottla.config.topic import LogConfig
 from ottla.records.builder import build_batch
@@ -66,7 +67,7 @@ FIELDS = ("attributes", "base_sequence", "count", "max_timestamp", "producer_epo
 versions = st.sampled_from([3, 7, 13])
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(batch=batches(), config=configs, from_client=st.booleans(), version=versions)
 def test_validation_accepts_unchanged_what_passes(
     variant: Any, batch: bytearray, config: LogConfig, from_client: bool, version: int
@@ -91,7 +92,7 @@ def test_validation_accepts_unchanged_what_passes(
     }
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(batch=batches(), config=configs, from_client=st.booleans(), version=versions)
 def test_both_variants_find_the_same(
     variants: Any, batch: bytearray, config: LogConfig, from_client: bool, version: int

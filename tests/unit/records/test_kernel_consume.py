@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cases.examples import examples
 
 from ottla.errors import CorruptRecords
 from ottla.records.batch import BatchView
@@ -42,7 +43,7 @@ def taken(variant: Any, data: bytes, limit: int, from_offset: int = 0, **checks:
     return [each.astuple() for each in found]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(records=rows(), limit=st.integers(1, 9), epoch=st.integers(-1, 5))
 def test_records_are_those_of_the_reader(variant: Any, records: list[Record], limit: int, epoch: int) -> None:
     batch = build_batch(records, leader_epoch=epoch)
@@ -53,7 +54,7 @@ def test_records_are_those_of_the_reader(variant: Any, records: list[Record], li
     assert taken(variant, b"head" + batch + b"tail", limit) == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(records=rows(), limit=st.integers(1, 9), data=st.data())
 def test_records_below_the_position_are_passed_over(variant: Any, records: list[Record], limit: int, data: Any) -> None:
     position = data.draw(st.integers(records[0].offset, records[-1].offset))
@@ -61,7 +62,7 @@ def test_records_below_the_position_are_passed_over(variant: Any, records: list[
     assert [each[2] for each in found] == [each.offset for each in records if each.offset >= position]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(records=rows(), data=st.data(), limit=st.integers(1, 9))
 def test_both_variants_find_the_same_in_damaged_records(variants: Any, records: list[Record], data: Any, limit: int) -> None:
     batch = build_batch(records)
@@ -82,7 +83,7 @@ def test_both_variants_find_the_same_in_damaged_records(variants: Any, records: 
     assert outcomes[0] == outcomes[1]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(records=rows(), data=st.data(), is_committed_only=st.booleans())
 def test_both_variants_decline_the_same_batches(
     variants: Any, records: list[Record], data: Any, is_committed_only: bool
@@ -199,7 +200,7 @@ def test_records_of_bytes_are_no_work_for_the_collector(variants: Any) -> None:
         found[0].value = b"other"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(batches=st.lists(rows(), min_size=1, max_size=4), limits=st.lists(st.integers(1, 12), min_size=1), data=st.data())
 def test_batches_are_taken_one_by_one(variants: Any, batches: list[list[Record]], limits: list[int], data: Any) -> None:
     frame, first, offsets = bytearray(), 0, []

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cases.examples import examples
 from tests.support.logs.record_data import golden_batches
 
 from ottla.errors import CorruptRecords
@@ -25,7 +26,7 @@ def size_max(variant: Any, codec: int, data: bytes) -> int:
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(data=texts, codec=st.sampled_from(CODECS), times=st.integers(1, 2))
 def test_a_frame_holds_no_more_than_its_sizes_say(variant: Any, data: bytes, codec: Codec, times: int) -> None:
     frame = bytes(compress(codec, data)) * (1 if codec is Codec.LZ4 else times)  # Kafka reads one frame of lz4
@@ -82,7 +83,7 @@ def damaged(draw: st.DrawFn) -> tuple[Codec, bytes]:
     return codec, bytes(frame[: draw(st.integers(0, len(frame)))] if draw(st.booleans()) else frame)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(damaged())
 def test_what_can_be_unpacked_is_bounded_also_if_damaged(variants: Any, case: tuple[Codec, bytes]) -> None:
     codec, frame = case

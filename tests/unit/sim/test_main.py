@@ -14,6 +14,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     return command.main()
 
 
+@pytest.mark.slow
 def test_several_processes_print_what_one_prints(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, "--seed", "3", "--count", "5") == 0
     alone = capsys.readouterr().out.splitlines()

@@ -46,6 +46,7 @@ def test_java_that_fails_is_asked_again(cache: Path) -> None:
     assert list(cache.glob("class-archives/*.jsa")) == []
 
 
+@pytest.mark.slow
 def test_programs_are_compiled_once(apache_kafka: ApacheKafka, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flag, classpath, main = apache_kafka.program(JAVA_SOURCES / "FeatureOracle.java")
     folder = Path(classpath.rpartition(":")[2])
@@ -56,6 +57,7 @@ def test_programs_are_compiled_once(apache_kafka: ApacheKafka, cache: Path, monk
     assert apache_kafka.program(JAVA_SOURCES / "FeatureOracle.java") == [flag, classpath, main]
 
 
+@pytest.mark.slow
 def test_programs_of_a_test_are_compiled_as_they_start(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     source = tmp_path / "Hello.java"
     source.write_text('class Other { public static void main(String[] words) { System.out.print("hello"); } }')
@@ -63,6 +65,7 @@ def test_programs_of_a_test_are_compiled_as_they_start(apache_kafka: ApacheKafka
     assert apache_kafka.run_java(source).stdout == "hello"
 
 
+@pytest.mark.slow
 def test_program_that_cannot_be_compiled_says_why(apache_kafka: ApacheKafka, cache: Path, tmp_path: Path) -> None:
     source = tmp_path / "Wrong.java"
     source.write_text("class Wrong { int number = hello; }")

@@ -143,9 +143,11 @@ CASES: dict[int, Build] = {
 
 
 VERSIONS = [
-    pytest.param(key, version, id=f"{APIS[key].name}-{version}")
+    # The versions between the oldest and the newest are slow.
+    pytest.param(key, version, id=f"{APIS[key].name}-{version}", marks=() if version in (oldest, newest) else pytest.mark.slow)
     for key in SHAPES
-    for version in range(APIS[key].oldest, APIS[key].advertised()[1] + 1)
+    for oldest, newest in [(APIS[key].oldest, APIS[key].advertised()[1])]
+    for version in range(oldest, newest + 1)
 ]
 
 

@@ -120,9 +120,10 @@ def test_fixtures_markers_and_topics(tmp_path: Path) -> None:
     assert "10 passed" in done.stdout
 
 
+@pytest.mark.slow
 def test_with_xdist_every_worker_has_its_own(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
-    done = run_pytest(tmp_path, USES, "-n", "2")
+    done = run_pytest(tmp_path, USES, "-p", "xdist", "-n", "2")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -190,15 +191,18 @@ def test_that_is_not_set_up(broken, BROKER):
 """
 
 
-@pytest.mark.parametrize("fixture", ["kafka_broker", "kafka_session_broker"])
-def test_a_failed_test_shows_refused_reads_once(tmp_path: Path, fixture: str) -> None:
-    for options in ([], ["--kafka-broker-process"]):
-        ini = "kafka_broker_config =\n    auto.create.topics.enable=false\n"
-        done = run_pytest(tmp_path, READS_AND_FAILS.replace("BROKER", fixture), "--tb=line", *options, ini=ini)
-        assert "1 failed, 1 error" in done.stdout
-        assert "failed: UNKNOWN_TOPIC_OR_PARTITION for nowhere" in done.stdout
-        assert "failed: TOPIC_ALREADY_EXISTS for orders: topic orders exists already" in done.stdout
-        assert done.stdout.count("Kafka broker, last lines of its log") == 2
+@pytest.mark.parametrize(
+    ("fixture", "options"),
+    [("kafka_broker", ["--kafka-broker-process"]), ("kafka_session_broker", [])],
+    ids=["process", "session"],
+)
+def test_a_failed_test_shows_refused_reads_once(tmp_path: Path, fixture: str, options: list[str]) -> None:
+    ini = "kafka_broker_config =\n    auto.create.topics.enable=false\n"
+    done = run_pytest(tmp_path, READS_AND_FAILS.replace("BROKER", fixture), "--tb=line", *options, ini=ini)
+    assert "1 failed, 1 error" in done.stdout
+    assert "failed: UNKNOWN_TOPIC_OR_PARTITION for nowhere" in done.stdout
+    assert "failed: TOPIC_ALREADY_EXISTS for orders: topic orders exists already" in done.stdout
+    assert done.stdout.count("Kafka broker, last lines of its log") == 2
 
 
 def test_settings_for_all_brokers(tmp_path: Path) -> None:
@@ -213,24 +217,24 @@ def test_settings_for_all_brokers(tmp_path: Path) -> None:
     assert "num.partition is no broker setting of Kafka; did you mean num.partitions?" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("marker", "error"),
-    [
-        (
-            "kafka_broker(config={'num.partition': 3})",
-            "num.partition is no broker setting of Kafka; did you mean num.partitions?",
-        ),
-        ("kafka_broker({'num.partitions': 3})", "kafka_broker takes named arguments only: config=…, process=…, port=…, data=…"),
-        ("kafka_broker(proces=True)", "kafka_broker has no argument proces=…; there are config=…, process=…, port=…, data=…"),
-        ("kafka_topic(3)", "kafka_topic takes named arguments only: partitions=…, config=…"),
-        ("kafka_topic(config={'retension.ms': 3})", "unknown topic setting retension.ms; did you mean retention.ms?"),
-    ],
-)
-def test_a_misspelt_marker_is_an_error(tmp_path: Path, marker: str, error: str) -> None:
-    code = f"import pytest\n\n\n@pytest.mark.{marker}\ndef test_it(kafka_broker, kafka_topic):\n    pass\n"
-    done = run_pytest(tmp_path, code)
-    assert "1 error" in done.stdout
-    assert error in done.stdout
+MISSPELT = {
+    "kafka_broker(config={'num.partition': 3})": "num.partition is no broker setting of Kafka; did you mean num.partitions?",
+    "kafka_broker({'num.partitions': 3})": "kafka_broker takes named arguments only: config=…, process=…, port=…, data=…",
+    "kafka_broker(proces=True)": "kafka_broker has no argument proces=…; there are config=…, process=…, port=…, data=…",
+    "kafka_topic(3)": "kafka_topic takes named arguments only: partitions=…, config=…",
+    "kafka_topic(config={'retension.ms': 3})": "unknown topic setting retension.ms; did you mean retention.ms?",
+}
+
+
+def test_a_misspelt_marker_is_an_error(tmp_path: Path) -> None:
+    code = ["import pytest"]
+    for number, marker in enumerate(MISSPELT):
+        code.append(f"@pytest.mark.{marker}\ndef test_{number}_it(kafka_broker, kafka_topic):\n    pass")
+    done = run_pytest(tmp_path, "\n\n\n".join(code) + "\n")
+    assert f"{len(MISSPELT)} errors" in done.stdout
+    shown = done.stdout.split("ERROR at setup of ")[1:]
+    for error, text in zip(MISSPELT.values(), shown, strict=True):
+        assert error in text
 
 
 def test_nothing_is_imported_until_it_is_used(tmp_path: Path) -> None:
@@ -240,7 +244,8 @@ def test_nothing_is_imported_until_it_is_used(tmp_path: Path) -> None:
         "    assert loaded == {'ottla', 'ottla.testing', 'ottla.testing.pytest_plugin'}\n"
         "    assert 'asyncio' not in sys.modules or 'pytest_asyncio' in sys.modules\n"
     )
-    done = run_pytest(tmp_path, code, "-p", "no:xdist", "-p", "no:hypothesispytest", "-p", "no:timeout")
+    plugins = ["-p", "no:xdist", "-p", "no:hypothesispytest", "-p", "no:timeout"]
+    done = run_pytest(tmp_path, code, *plugins, finds_plugins=True)
     assert done.returncode == 0, done.stdout
 
 

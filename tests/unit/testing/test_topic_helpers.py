@@ -8,9 +8,9 @@ import pytest
 from ottla.testing import Broker, Cluster
 
 
-@pytest.fixture(scope="module", params=[Broker, Cluster])
+@pytest.fixture(scope="module", params=["broker", "cluster"])
 def servers(request: pytest.FixtureRequest) -> Iterator[Broker | Cluster]:
-    with request.param() as servers:
+    with Broker() if request.param == "broker" else Cluster(nodes=1) as servers:
         yield servers
 
 

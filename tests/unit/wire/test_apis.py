@@ -77,6 +77,7 @@ public class PrintApis {
 """
 
 
+@pytest.mark.slow
 def test_same_as_apache_kafka(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     source = tmp_path / "PrintApis.java"
     source.write_text(PRINT_APIS)

@@ -13,7 +13,7 @@ from ottla.wire.binding import binding_of
 from ottla.wire.codec import join_parts
 from ottla.wire.compiler import compile_decoder, compile_encoder
 
-FEW, MANY = 4, 25
+FEW, MANY = 2, 25
 """Examples per message and version."""
 
 

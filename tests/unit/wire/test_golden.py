@@ -46,6 +46,7 @@ def test_unknown_tagged_fields_are_kept() -> None:
     assert None in kept
 
 
+@pytest.mark.slow
 def test_golden_file_is_what_apache_kafka_writes_today(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     made = tmp_path / "made.gz"
     apache_kafka.run_java(MAKER, made)

@@ -38,6 +38,7 @@ def test_demo_says_that_java_is_missing(monkeypatch: pytest.MonkeyPatch) -> None
     assert why_no_spark([]) == "Spark needs Java 17 or newer"
 
 
+@pytest.mark.slow
 def test_demo_fails_when_records_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Forgetful(demo_module.Demo):
         def produce(self) -> None:

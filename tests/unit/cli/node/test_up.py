@@ -106,7 +106,14 @@ def hangups(disposition: signal.Handlers) -> Iterator[None]:
         signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+    ],
+)
 def test_it_formats_answers_and_stops_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     data = tmp_path / "new" / "data"
     with hangups(signal.SIG_DFL), up(data) as (process, facts):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cases.examples import examples
 
 from ottla.cli.produce import input as module
 from ottla.cli.produce.input import BadInput, Input, Lines
@@ -52,7 +53,7 @@ def read_pieces(pieces: Sequence[bytes], delimiter: bytes | None = b"\n", limit:
         os.close(reading)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r\n"]), min_size=1).map(b"".join), max_size=6),
     st.sampled_from([b"\n", b"\r\n", b"\n\n", b"a"]),

@@ -90,7 +90,7 @@ def open_admin(request: pytest.FixtureRequest) -> Iterator[OpenAdmin]:
     runner.close()
 
 
-@pytest.fixture(scope="session", params=["ottla", pytest.param("apache", marks=pytest.mark.kafka)])
+@pytest.fixture(scope="session", params=["ottla", pytest.param("apache", marks=(pytest.mark.kafka, pytest.mark.slow))])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
     """A server with two log directories, one start for the whole suite."""
     disks = tmp_path_factory.mktemp("disks")

@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.support.cases.examples import examples
 from tests.support.machines.consumer_cluster import TOPIC, Driver, FakeCluster, known_metadata, no_chance, place, settings
 
 from ottla.client.consumer.reader import Reader
@@ -191,4 +192,4 @@ class Reading(RuleBasedStateMachine):
 
 
 TestReading = Reading.TestCase
-TestReading.settings = hypothesis_settings(max_examples=200, stateful_step_count=50, deadline=None)
+TestReading.settings = hypothesis_settings(max_examples=examples(200), stateful_step_count=50, deadline=None)

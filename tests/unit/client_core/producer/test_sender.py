@@ -5,6 +5,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cases.examples import examples
 from tests.support.producers.model_cluster import NODES, TOPIC, InFlight, ModelCluster
 from tests.support.producers.settings import small_settings
 
@@ -199,7 +200,7 @@ def play(world: World, script: list[Any]) -> None:
     world.settle()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(actions)
 def test_idempotent_records_are_stored_once_and_in_order(script: list[Any]) -> None:
     world = World()
@@ -273,7 +274,7 @@ def test_a_later_batch_in_a_log_without_producer_state_does_not_complete_those_b
     world.check_results(is_ordered=True, is_single=True)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(actions)
 def test_one_request_in_flight_keeps_order_without_idempotence(script: list[Any]) -> None:
     world = World(is_idempotent=False, max_in_flight_requests_per_connection=1)
@@ -281,7 +282,7 @@ def test_one_request_in_flight_keeps_order_without_idempotence(script: list[Any]
     world.check_results(is_ordered=True, is_single=False)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(actions)
 def test_records_are_not_lost_without_idempotence(script: list[Any]) -> None:
     world = World(is_idempotent=False)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cases.examples import examples
 from tests.support.machines.open_connections import OpenConnections
 from tests.support.producers.transaction_world import KEY, TransactionWorld, sent
 
@@ -29,7 +30,7 @@ fates = st.lists(st.sampled_from(["answer", "lost", "unanswered", "busy"]), max_
 plans = st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans(), fates, fates), min_size=1, max_size=6)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.booleans(), plans, fates)
 def test_each_transaction_ends_once_as_asked(raises_epochs: bool, plan: list[Any], init_fates: list[str]) -> None:
     world = TransactionWorld(raises_epochs=raises_epochs)

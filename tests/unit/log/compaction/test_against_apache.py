@@ -140,20 +140,22 @@ def without_sizes(lines: list[str]) -> list[str]:
 
 
 @pytest.mark.timeout(300)
-def test_uncompressed_logs_become_the_same_to_the_byte(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
-    theirs, ours = compare(apache_kafka, tmp_path, range(30), (Codec.NONE,))
+@pytest.mark.parametrize("seeds", [range(10), pytest.param(range(10, 40), marks=pytest.mark.slow)], ids=["few", "more"])
+def test_uncompressed_logs_become_the_same_to_the_byte(apache_kafka: ApacheKafka, tmp_path: Path, seeds: range) -> None:
+    theirs, ours = compare(apache_kafka, tmp_path, seeds, (Codec.NONE,))
     assert ours == theirs
     text = "\n".join(theirs)
-    assert text.count("\npass ") > 30
-    assert text.count("\naborted ") > 5
+    assert text.count("\npass ") > len(seeds)
+    assert "\naborted " in text
     same = 0
     for path in sorted((tmp_path / "apache").glob("*/*")):
         if path.suffix in (".log", ".index", ".timeindex", ".txnindex"):
             assert (tmp_path / "ours" / path.parent.name / path.name).read_bytes() == path.read_bytes(), path
             same += 1
-    assert same > 60
+    assert same > 2 * len(seeds)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_logs_of_all_codecs_keep_the_same_records(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     theirs, ours = compare(apache_kafka, tmp_path, range(1000, 1020), tuple(Codec))

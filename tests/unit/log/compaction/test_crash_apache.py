@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from random import Random
 
+import pytest
 from tests.support.logs.compaction_logs import T0, random_log, visible_state, write_log
 from tests.support.servers.apache_kafka import ApacheKafka
 
@@ -65,6 +66,7 @@ def printed_states(lines: list[str], last_stable_offset: int) -> dict[str, dict[
     return states
 
 
+@pytest.mark.slow
 def test_apache_opens_what_a_killed_compaction_left(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     leftovers: set[str] = set()
     steps, done = 0, False

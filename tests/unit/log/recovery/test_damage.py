@@ -6,6 +6,7 @@ has no checksum for them.
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cases.examples import examples
 from tests.support.logs.partition_logs import FOLDER, LogOnDisk, run
 
 from ottla.env import OpenMode
@@ -31,7 +32,7 @@ def unchecked_bytes(data: bytes) -> set[int]:
     return {view.position + at for view in iterate_batches(data) for at in UNCHECKED}
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(
     clean=st.booleans(),
     damages=st.lists(

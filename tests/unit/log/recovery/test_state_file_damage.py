@@ -14,9 +14,12 @@ from tests.support.logs.partition_logs import run
 from ottla.errors import CorruptFile, KafkaError, OttlaError
 from ottla.ids import TopicPartition
 from ottla.log.directories.meta_properties import WrongDirectory
+from ottla.sim.copy import copy_tree
+from ottla.sim.disk import MemoryDisk
 
 PARTITION = TopicPartition("t", 0)
 END_OFFSET = 12
+BITS = (0x01, 0x10, 0x80)
 DIRECTORY_FILES = (
     "/a/meta.properties",
     "/a/recovery-point-offset-checkpoint",
@@ -44,12 +47,20 @@ def closed_node() -> NodeStorage:
     return node
 
 
-def damaged_versions(data: bytes) -> Iterator[bytes | None]:
-    """The file deleted, empty, cut at every length, with every bit of every byte flipped, and with garbage at its end."""
+def copied(written: NodeStorage) -> NodeStorage:
+    """A node on a copy of the directory."""
+    node = NodeStorage(("/a",), compaction=True)
+    node.disk = MemoryDisk(clock=node.clock)
+    copy_tree(written.disk, "/a", node.disk, "/a")
+    return node
+
+
+def damaged_versions(data: bytes, is_quick: bool) -> Iterator[bytes | None]:
+    """The file deleted, empty, cut at every length, with one or three bits of each byte flipped, with garbage at its end."""
     yield None
     yield from (data[:length] for length in range(len(data)))
     for position in range(len(data)):
-        for bit in (0x01, 0x10, 0x80):
+        for bit in BITS[position % len(BITS) :][:1] if is_quick else BITS:
             yield data[:position] + bytes([data[position] ^ bit]) + data[position + 1 :]
     yield data + b"\0\xff"
 
@@ -62,11 +73,13 @@ def test_the_files_are_there() -> None:
 
 @pytest.mark.parametrize("clean", [True, False], ids=["clean shutdown", "crash"])
 @pytest.mark.parametrize("path", FILES)
-def test_damage_is_recovered_or_refused(path: str, clean: bool) -> None:
+@pytest.mark.parametrize("is_quick", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["one bit", "three bits"])
+def test_damage_is_recovered_or_refused(path: str, clean: bool, is_quick: bool) -> None:
     outcomes = set()
-    data = closed_node().disk.read_file(path)
-    for damaged in damaged_versions(data):
-        node = closed_node()
+    written = closed_node()
+    data = written.disk.read_file(path)
+    for damaged in damaged_versions(data, is_quick):
+        node = copied(written)
         if not clean:
             run(node.disk.remove("/a/.kafka_cleanshutdown"))
         if damaged is None:

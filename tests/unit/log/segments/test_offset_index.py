@@ -5,6 +5,7 @@ import struct
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cases.examples import examples
 
 from ottla.env import OpenMode
 from ottla.log.segments.offset_index import OffsetIndex, OffsetPosition
@@ -62,7 +63,7 @@ def test_the_entry_after_is_given_unless_it_is_on_another_page(reopen: bool) -> 
     assert index.around(BASE) == ((BASE, 0), None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     steps=st.lists(st.tuples(st.integers(1, 50), st.integers(1, 9000)), max_size=1500),
     probes=st.lists(st.integers(0, 40_000), max_size=20),

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cases.examples import examples
 from tests.support.logs.batches import make_batch, sized_batch
 
 from ottla.env import File, OpenMode
@@ -68,7 +69,7 @@ def test_a_torn_end_is_named(cut: int) -> None:
         find_offset(file, 22, 0, file.size)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     flips=st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(1, 255)), min_size=1, max_size=3),
     cut=st.integers(0, len(WHOLE)),

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cases.examples import examples
 from tests.support.logs.batches import T0, make_batch, sized_batch, values_of
 
 from ottla.config.topic import LogConfig
@@ -41,7 +42,7 @@ def filled(disk: MemoryDisk, sizes: list[int], config: LogConfig = CONFIG) -> Se
     return segment
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(sizes=st.lists(st.integers(90, 20_000), max_size=40), interval=st.sampled_from([0, 1, 500, 4096]), reopen=st.booleans())
 def test_every_offset_is_found_in_its_batch(sizes: list[int], interval: int, reopen: bool) -> None:
     config = LogConfig(index_interval_bytes=interval)

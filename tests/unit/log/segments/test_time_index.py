@@ -5,6 +5,7 @@ import struct
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cases.examples import examples
 
 from ottla.env import OpenMode
 from ottla.log.segments.sparse_index import CorruptIndex
@@ -19,7 +20,7 @@ def new_index(disk: MemoryDisk, size_max_bytes: int = 10 << 20) -> TimeIndex:
     return TimeIndex(disk, PATH, BASE, size_max_bytes)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     steps=st.lists(st.tuples(st.integers(-20, 100), st.integers(1, 50)), max_size=1200),
     probes=st.lists(st.integers(-5, 60_000), max_size=20),

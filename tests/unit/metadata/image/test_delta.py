@@ -6,6 +6,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cases.examples import examples
 from tests.support.logs.metadata_logs import random_log
 
 from ottla.errors import BrokenInvariant
@@ -175,7 +176,7 @@ def test_an_unknown_change_of_a_broker_is_a_broken_invariant() -> None:
             replayed(image, records.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, **change))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(RANDOMS, st.integers(1, 50), VERSIONS)
 def test_an_image_equals_the_one_read_from_its_snapshot(rng: random.Random, count: int, version: int) -> None:
     log = random_log(rng, count, version)
@@ -186,7 +187,7 @@ def test_an_image_equals_the_one_read_from_its_snapshot(rng: random.Random, coun
     assert again.finish(image.provenance) == image
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(RANDOMS, st.integers(2, 80), st.integers(1, 50), VERSIONS)
 def test_a_log_replayed_in_two_deltas_gives_the_same_image(rng: random.Random, count: int, cut: int, version: int) -> None:
     log = random_log(rng, count, version)
@@ -199,7 +200,7 @@ def test_a_log_replayed_in_two_deltas_gives_the_same_image(rng: random.Random, c
     assert first == copy, "the image a delta starts from was changed by it"
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(RANDOMS, st.integers(2, 60), st.integers(1, 60), VERSIONS)
 def test_the_changed_sets_of_a_delta_match_the_difference_of_images(
     rng: random.Random, count: int, cut: int, version: int

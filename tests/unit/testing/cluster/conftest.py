@@ -1,4 +1,4 @@
-"""A cluster that the tests of a file share; each finds it healthy."""
+"""A cluster that the tests of this folder share; each finds it healthy."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 from ottla.testing import Cluster
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared_cluster() -> Iterator[Cluster]:
     with Cluster(nodes=3) as cluster:
         yield cluster
@@ -15,7 +15,7 @@ def shared_cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(shared_cluster: Cluster) -> Cluster:
-    """One cluster for all tests of a file: started, resumed and healed at the beginning of each."""
+    """One cluster for all tests of the folder: started, resumed and healed at the beginning of each."""
     shared_cluster.heal()
     for node in shared_cluster.nodes:
         node.resume()

@@ -134,6 +134,7 @@ def test_a_refused_request_is_a_kafka_error(cluster: Cluster) -> None:
         cluster.create_topic("twice")
 
 
+@pytest.mark.slow
 def test_data_that_is_kept_is_found_again(tmp_path: Path) -> None:
     with Cluster(nodes=3, data=tmp_path) as cluster:
         cluster_id = cluster.cluster_id

@@ -12,6 +12,7 @@ from ottla.cli.demo.cluster.load import Load
 from ottla.cli.demo.processes import DemoFailed
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)  # three nodes start, one of them twice: half a minute, more on a busy machine
 def test_demo_kills_a_leader_and_loses_nothing(tmp_path: Path) -> None:
     done = subprocess.run(

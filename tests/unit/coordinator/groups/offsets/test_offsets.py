@@ -4,6 +4,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cases.examples import examples
 from tests.support.shards.offsets_harness import LoggedRecord, OffsetsHarness
 
 from ottla.coordinator.contract import CoordinatorRecord, Producer
@@ -143,7 +144,7 @@ def check(harness: OffsetsHarness, model: Model) -> None:
         assert harness.offsets.pending.has(place) == any(place == other for _, other in pending)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(steps, min_size=12, max_size=30))
 def test_loading_the_log_gives_the_state_of_any_history(story: list[tuple[Any, ...]]) -> None:
     harness, model = OffsetsHarness(SETTINGS), Model()
