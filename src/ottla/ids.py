@@ -5,7 +5,7 @@ hashable, comparable, free to decode. The text form is only for output and confi
 """
 
 import binascii
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, NewType
 
 from ottla.errors import OttlaError
@@ -45,6 +45,12 @@ def random_uuid(random_bytes: Callable[[int], bytes]) -> Uuid:
 def uuid_text(uuid: Uuid) -> str:
     """The 22 characters that Kafka's tools and files show for `uuid`."""
     return binascii.b2a_base64(uuid)[:22].translate(_TO_URL_SAFE).decode("ascii")
+
+
+def repr_with_ids(record: tuple[object, ...], names: Sequence[str]) -> str:
+    """The `repr` of a named tuple, with ids as Kafka's tools print them: `id=3Qb9…` instead of 16 bytes."""
+    shown = (uuid_text(Uuid(value)) if isinstance(value, bytes) and len(value) == 16 else repr(value) for value in record)
+    return f"{type(record).__name__}({', '.join(f'{name}={value}' for name, value in zip(names, shown, strict=True))})"
 
 
 def uuid_parse(text: str) -> Uuid:

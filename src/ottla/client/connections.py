@@ -266,6 +266,7 @@ class ConnectionPool:
             self._options,
             connect_timeout_ms=_setup_timeout_ms(failures, self._settings),
             socket=self._options.socket._replace(first_address=failures),
+            may_need_login=not self._metadata.nodes,  # a broker has named them: none of its listeners wants a login
         )
         counters = None if self._metrics is None else self._metrics.counters(_shown_id(node.id))
         network, randomness = self._world.network, self._world.randomness

@@ -53,6 +53,8 @@ class LinkOptions:
     answer_bytes_max: int = ANSWER_BYTES_MAX
     socket: SocketOptions = DEFAULT_OPTIONS
     security: LinkSecurity = NO_SECURITY
+    may_need_login: bool = True
+    """Whether to suggest a login if the peer closes the connection on the first request. False where brokers have answered."""
 
 
 DEFAULT_LINK_OPTIONS = LinkOptions()
@@ -263,7 +265,8 @@ class Link:
                 text += ". It ended during the login: a firewall between may allow no SASL, or the node is just stopping"
             self._end(ConnectFailed(self.address, text))
             return
-        if not self.counters.answers and self.options.security.sasl is None:
+        is_refusal = error is None and self._waiting and not self.counters.answers  # a killed node resets, or closes while idle
+        if is_refusal and self.options.may_need_login and self.options.security.sasl is None:
             text += ". If this listener wants a login, set security.protocol to SASL_PLAINTEXT or SASL_SSL"
         self._end(LinkEnded(self.address, text))
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, TypeVar
 
 import pytest
-from tests.support.nodes.fake_node import FakeNetwork, FakeNode, FakeStream
+from tests.support.nodes.fake_node import HANG_UP, FakeNetwork, FakeNode, FakeStream
 
 from ottla.client.connections import BOOTSTRAP_ID, CANONICAL, ConnectionPool
 from ottla.client.world import ClientWorld
@@ -17,8 +17,9 @@ from ottla.env.net import DEFAULT_OPTIONS, SocketOptions, StreamOwner
 from ottla.env.real.clock import RealClock
 from ottla.env.real.threads import RealThreads
 from ottla.env.tls import TlsOptions
-from ottla.link import ConnectFailed, LinkOptions
+from ottla.link import ConnectFailed, LinkEnded, LinkOptions
 from ottla.sim.randomness import SeededRandomness
+from ottla.wire.messages.metadata import MetadataRequest
 
 T = TypeVar("T")
 BOOTSTRAP = ("first", 9092)
@@ -108,6 +109,21 @@ def test_a_node_that_was_connected_is_down_and_its_address_not_wrong() -> None:
         return str(caught.value)
 
     assert "tells its clients" not in run(script, {("there", 9092): FakeNode({})})
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_login_is_suggested_only_before_a_broker_has_answered(is_known: bool) -> None:
+    async def script(place: Place) -> str:
+        if is_known:
+            place.metadata.nodes = {7: Node(7, "first", 9092)}
+        link = await place.pool.link(7 if is_known else BOOTSTRAP_ID)
+        with pytest.raises(LinkEnded) as ended:
+            await link.request(MetadataRequest(topics=[]))
+        return str(ended.value)
+
+    node = FakeNode({MetadataRequest: lambda request, version: HANG_UP})
+    said = run(script, {BOOTSTRAP: node})
+    assert ("If this listener wants a login" in said) == (not is_known)
 
 
 def test_the_bootstrap_address_is_used_until_nodes_are_known() -> None:

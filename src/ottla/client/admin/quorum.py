@@ -9,7 +9,7 @@ from ottla.client.admin.asking import ask_controller_whole, raise_refused
 from ottla.client.admin.checks import listed, number, text
 from ottla.client.cluster import Cluster
 from ottla.errors import ArgumentError
-from ottla.ids import Uuid
+from ottla.ids import Uuid, repr_with_ids
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest
 from ottla.wire.messages.add_raft_voter import Listener as VoterListener
 from ottla.wire.messages.describe_quorum import (
@@ -33,6 +33,9 @@ class QuorumReplica(NamedTuple):
     log_end_offset: int
     last_fetch: int | None
     last_caught_up: int | None
+
+    def __repr__(self) -> str:
+        return repr_with_ids(self, self._fields)
 
 
 class VoterEndpoint(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from ottla.errors import KafkaError, UnknownServerError
+from ottla.ids import Uuid, uuid_text
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -46,7 +47,7 @@ class Results(Mapping[K, V], Generic[K, V]):
 
     def __repr__(self) -> str:
         self._is_looked_at = True
-        return f"Results({self._items!r})"
+        return f"Results({{{', '.join(f'{_shown(key)}: {value!r}' for key, value in self._items.items())}}})"
 
     @property
     def errors(self) -> dict[K, KafkaError]:
@@ -70,7 +71,9 @@ class Results(Mapping[K, V], Generic[K, V]):
         if not self._is_looked_at:
             key, error = next(iter(self._errors.items()))
             more = f" (and {len(self._errors) - 1} more)" if len(self._errors) > 1 else ""
-            _logger.warning("the error of %r was never looked at: %s%s. Call raise_first() on the results", key, error, more)
+            _logger.warning(
+                "the error of %s was never looked at: %s%s. Call raise_first() on the results", _shown(key), error, more
+            )
 
 
 def results_for(items: Iterable[K], answers: Mapping[K, V | KafkaError]) -> Results[K, V]:
@@ -80,4 +83,9 @@ def results_for(items: Iterable[K], answers: Mapping[K, V | KafkaError]) -> Resu
 
 def missing(item: object) -> KafkaError:
     """The error of an item that is not in the broker's response."""
-    return UnknownServerError(f"the broker's response has no result for {item!r}: try again")
+    return UnknownServerError(f"the broker's response has no result for {_shown(item)}: try again")
+
+
+def _shown(item: object) -> str:
+    """An item in texts: a topic id as Kafka's tools print it."""
+    return uuid_text(Uuid(item)) if isinstance(item, bytes) and len(item) == 16 else repr(item)

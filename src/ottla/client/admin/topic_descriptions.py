@@ -10,7 +10,7 @@ from ottla.client.admin.checks import listed, number, topic_or_id
 from ottla.client.admin.results import Results, results_for
 from ottla.client.cluster import Cluster, topic_error
 from ottla.errors import KafkaError, UnsupportedVersionError
-from ottla.ids import Uuid, uuid_text
+from ottla.ids import Uuid, repr_with_ids, uuid_text
 from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsRequestCursor,
@@ -37,6 +37,9 @@ class TopicListing(NamedTuple):
     partitions: int
     """How many partitions it has."""
 
+    def __repr__(self) -> str:
+        return repr_with_ids(self, self._fields)
+
 
 class PartitionDescription(NamedTuple):
     """A partition and the ids of its brokers. `leader` is None while there is none."""
@@ -61,6 +64,9 @@ class TopicDescription(NamedTuple):
     partitions: tuple[PartitionDescription, ...]
     authorized_operations: frozenset[AclOperation] | None = None
     """What the principal may do with it; None if that was not asked for."""
+
+    def __repr__(self) -> str:
+        return repr_with_ids(self, self._fields)
 
 
 async def list_topics(cluster: Cluster, *, include_internal: bool = False) -> dict[str, TopicListing]:

@@ -10,7 +10,7 @@ from ottla.client.admin.checks import config_text, listed, mapping, new_topic_na
 from ottla.client.admin.results import Results, results_for
 from ottla.client.cluster import Cluster
 from ottla.errors import ArgumentError, KafkaError, UnsupportedVersionError
-from ottla.ids import Uuid, uuid_text
+from ottla.ids import Uuid, repr_with_ids, uuid_text
 from ottla.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -49,6 +49,9 @@ class CreatedTopic(NamedTuple):
     partitions: int
     replication_factor: int
     configs: dict[str, str | None] | None
+
+    def __repr__(self) -> str:
+        return repr_with_ids(self, self._fields)
 
 
 class NewPartitions(NamedTuple):

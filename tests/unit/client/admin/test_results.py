@@ -5,8 +5,12 @@ import logging
 
 import pytest
 
-from ottla.client.admin.results import Results, results_for
+from ottla.client.admin.quorum import QuorumReplica
+from ottla.client.admin.results import Results, missing, results_for
+from ottla.client.admin.topic_descriptions import TopicListing
+from ottla.client.admin.topics import CreatedTopic
 from ottla.errors import TopicExistsError, UnknownServerError
+from ottla.ids import uuid_parse
 
 FAILURE = TopicExistsError("topic b exists")
 
@@ -69,3 +73,13 @@ def test_value_of_a_mixed_result_does_not_silence_the_warning(caplog: pytest.Log
         assert mixed()["a"] == 1
         gc.collect()
     assert "never looked at" in caplog.text
+
+
+def test_ids_are_shown_as_kafka_prints_them() -> None:
+    topic_id = uuid_parse("3Qb9xZ0ySaKJ8Vj3m0n2Xw")
+    listing = TopicListing("orders", topic_id, False, 3)
+    assert repr(listing) == "TopicListing(name='orders', id=3Qb9xZ0ySaKJ8Vj3m0n2Xw, is_internal=False, partitions=3)"
+    assert repr(Results({topic_id: 1, "orders": 2})) == "Results({3Qb9xZ0ySaKJ8Vj3m0n2Xw: 1, 'orders': 2})"
+    assert "no result for 3Qb9xZ0ySaKJ8Vj3m0n2Xw: try again" in str(missing(topic_id))
+    for record in (CreatedTopic("orders", topic_id, 1, 1, None), QuorumReplica(1, topic_id, 5, None, None)):
+        assert "id=3Qb9xZ0ySaKJ8Vj3m0n2Xw" in repr(record)
