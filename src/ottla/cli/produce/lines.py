@@ -14,7 +14,7 @@ import click
 from ottla.cli.common.settings import unknown_property
 from ottla.cli.produce.input import BadInput, Lines
 from ottla.cli.produce.records import Bytes, Columns, Headers
-from ottla.client.producer.headers import PackedHeaders
+from ottla.client.producer.intake import PackedHeaders
 
 KNOWN_HEADERS_MAX = 1_000
 

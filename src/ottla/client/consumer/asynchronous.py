@@ -150,7 +150,6 @@ class Consumer(ConsumerFace[K, V]):
                     "an asyncio consumer needs a running event loop, and there is none: use it in a coroutine, or use "
                     "ottla.Consumer, which needs none"
                 ) from None
-            self._next_commit_s = self._clock.monotonic_s() + self._auto_commit_s
             lineage = self._world.threads.lineage()
             self._loop = loop = asyncio.get_running_loop()
             self._finalizer = weakref.finalize(self, _abandoned, self._made, loop, lineage, lineage.generation)

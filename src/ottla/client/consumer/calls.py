@@ -26,7 +26,7 @@ from ottla.client.measured import MeasuredFace
 from ottla.client.type_parameters import K, V
 from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp
 from ottla.client_core.consumer.reset import EARLIEST, LATEST, Reset
-from ottla.client_core.group.membership import Event, Left, Revoke
+from ottla.client_core.group.membership import Event, Left
 from ottla.client_core.metadata import PartitionInfo
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from ottla.env.clock import Clock
@@ -63,8 +63,6 @@ class ConsumerFace(MeasuredFace, Generic[K, V]):
         self._options = options
         self._listener = RebalanceListener()
         self._is_in_listener = False
-        self._auto_commit_s = options.auto_commit_s
-        self._next_commit_s = 0.0
 
     def _do(self, call: Callable[[], T]) -> T:
         """The result of a function on the loop."""
@@ -119,8 +117,9 @@ class ConsumerFace(MeasuredFace, Generic[K, V]):
         core, now_s = self._core, self._clock.monotonic_s()
         core.polled(int(now_s * 1000))
         core.reader.begin_step()
-        if core.needs_attention or (self._auto_commit_s > 0 and now_s >= self._next_commit_s):
+        if core.needs_attention:
             return None
+        self._commit_if_due(core, now_s)
         return take()
 
     async def _read(self, timeout: float | None, take: Callable[[], T], is_over: Callable[[], bool] | None = None) -> T:
@@ -132,13 +131,15 @@ class ConsumerFace(MeasuredFace, Generic[K, V]):
         reader.begin_step()
         if core.needs_attention:
             await self._attend(core)
-        if self._auto_commit_s > 0 and now_s >= self._next_commit_s:
-            self._next_commit_s = now_s + self._auto_commit_s
-            self._post(functools.partial(core.offsets.commit_automatically, reader.offsets()))
+        self._commit_if_due(core, now_s)
         if reader.refills != self._refills:
             self._refills = reader.refills
             await self._give_turn()  # to send the next fetch, before taking: a cancelled poll must not lose records
         return take() or await self._wait_and_take(core, timeout, take, is_over)
+
+    def _commit_if_due(self, core: ConsumerCore, now_s: float) -> None:
+        if core.take_commit_due(now_s):
+            self._post(functools.partial(core.offsets.commit_automatically, core.reader.offsets()))
 
     async def _wait_and_take(
         self, core: ConsumerCore, timeout: float | None, take: Callable[[], T], is_over: Callable[[], bool] | None
@@ -184,8 +185,7 @@ class ConsumerFace(MeasuredFace, Generic[K, V]):
         event = self._do(core.next_event)
         if event is None:
             return None
-        offsets = core.reader.offsets() if self._auto_commit_s > 0 and isinstance(event, Revoke) else None
-        await self._run(lambda: core.begin_event(event, offsets))
+        await self._run(lambda: core.begin_event(event))
         self._is_in_listener = True
         try:
             await self._await_answer(tell(self._listener, event))
@@ -218,11 +218,9 @@ class ConsumerFace(MeasuredFace, Generic[K, V]):
                 return
             refuse_in_listener(self, "close")
             core, deadline_s = self._core, self._clock.monotonic_s() + timeout
-            offsets = core.offsets.at_close(is_step_done) if self._auto_commit_s > 0 else None
-            self._auto_commit_s = 0  # a revocation must not commit again, nor a step that failed
             try:
                 option = arguments.leave_option(leave)
-                if await self._run(lambda: core.start_close(offsets, timeout, option)):
+                if await self._run(lambda: core.start_close(timeout, option, is_step_done=is_step_done)):
                     raised = await self._await_left(core, max(LEAVE_S_MIN, deadline_s - self._clock.monotonic_s()))
                     if raised is not None:
                         raise raised

@@ -67,7 +67,6 @@ class Consumer(ConsumerFace[K, V]):
         self._reader = core.reader
         lineage = world.threads.lineage()
         self._finalizer = weakref.finalize(self, _abandoned, core, thread, lineage, lineage.generation)
-        self._next_commit_s = self._clock.monotonic_s() + self._auto_commit_s
         self._is_closed = False
 
     # Which partitions

@@ -22,9 +22,8 @@ from ottla.client.metrics import ClientMetrics
 from ottla.client.own_loop import check_loop
 from ottla.client.producer import calls
 from ottla.client.producer.calls import CLOSE_GRACE_S, ProducerFace
-from ottla.client.producer.core import ProducerCore
+from ottla.client.producer.core import ProducerCore, wait_for_batch
 from ottla.client.producer.intake import Intake
-from ottla.client.producer.waiting import wait_for_batch
 from ottla.client.real_world import real_client_world
 from ottla.client.type_parameters import K, V
 from ottla.client.world import ClientWorld

@@ -18,7 +18,6 @@ from ottla.client.connections import ConnectionPool
 from ottla.client.link_options import link_options
 from ottla.client.metrics import ClientMetrics
 from ottla.client.patience import Patience
-from ottla.client.producer.waiting import set_done, wait_for_batch
 from ottla.client.runner import Runner
 from ottla.client.world import ClientWorld
 from ottla.client_core.machine import Machine
@@ -510,3 +509,18 @@ def codec_level(settings: ProducerSettings) -> int | None:
     """The compression level for compression.type; None: the codec's default."""
     level: int = getattr(settings, f"compression_{settings.compression_type}_level", -1)
     return None if level == -1 else level
+
+
+def set_done(done: asyncio.Future[None]) -> None:
+    """Complete a future, unless its caller has stopped waiting."""
+    if not done.done():
+        done.set_result(None)
+
+
+async def wait_for_batch(batch: ProducerBatch) -> None:
+    """Wait on the event loop until a batch is done."""
+    if batch.is_done:
+        return
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    batch.waiters.append(partial(set_done, done))
+    await done

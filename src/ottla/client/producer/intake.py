@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ottla.client.producer.headers import PackedHeaders
 from ottla.client_core.producer.partitioners import CallablePartitioner, DefaultPartitioner, TopicState, resolve_partitioner
 from ottla.client_core.serializers import refuse_unserialized, resolve_serializer
 from ottla.config.client import load
@@ -24,6 +23,12 @@ if TYPE_CHECKING:
 Headers = Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None]
 Record = tuple[int, bytes | None, bytes | None, bytes]
 """(timestamp, key, value, packed headers)."""
+
+
+class PackedHeaders(tuple[tuple[str, bytes | None], ...]):
+    """Headers for several records: made into bytes once, when they are first sent."""
+
+    packed: bytes | None = None
 
 
 class Intake:

@@ -10,7 +10,7 @@ from tests.support.producers.model_cluster import NODES, TOPIC, ModelCluster
 from tests.support.producers.settings import small_settings
 
 from ottla.client.producer.asynchronous import TaskWaiting
-from ottla.client.producer.core import ProducerCore, codec_level
+from ottla.client.producer.core import ProducerCore, codec_level, set_done
 from ottla.client.real_world import real_client_world
 from ottla.client.world import ClientWorld
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
@@ -186,3 +186,13 @@ def test_transactions_need_a_transactional_id(broker: Broker) -> None:
 @pytest.mark.parametrize(("codec", "level"), [("none", None), ("gzip", None), ("lz4", 9), ("zstd", 3), ("snappy", None)])
 def test_compression_levels(codec: str, level: int | None) -> None:
     assert codec_level(small_settings(compression_type=codec)) == level
+
+
+def test_a_caller_that_stopped_waiting_is_left_alone() -> None:
+    async def body() -> None:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.cancel()
+        set_done(done)
+        assert done.cancelled()
+
+    asyncio.run(body())

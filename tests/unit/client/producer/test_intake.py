@@ -9,7 +9,7 @@ from tests.support.producers.settings import small_settings
 
 from ottla.client.producer.asynchronous import TaskWaiting
 from ottla.client.producer.core import ProducerCore
-from ottla.client.producer.intake import Intake, check_topic_name, checked_partition, checked_timestamp, pack
+from ottla.client.producer.intake import Intake, PackedHeaders, check_topic_name, checked_partition, checked_timestamp, pack
 from ottla.client.real_world import real_client_world
 from ottla.errors import ConfigError, InvalidTopicError, RecordTooLargeError, SerializationError
 from ottla.records.kernels import NO_HEADERS
@@ -118,3 +118,12 @@ def test_partition_count_stays_when_the_metadata_forgets_a_topic() -> None:
         assert intake.partition("t", -1, (0, b"k", b"v", NO_HEADERS), (b"k", b"v")) == 2
 
     with_intake(check, partitioner_class=lambda *arguments: arguments[5][-1])
+
+
+def test_packed_headers_are_headers_that_are_packed_once() -> None:
+    plain = (("a", b"1"), ("b", None))
+    headers = PackedHeaders(plain)
+    assert headers == plain
+    assert pack(headers) == pack(plain)
+    assert pack(headers) is pack(headers)
+    assert pack(PackedHeaders()) == pack(())
