@@ -158,15 +158,15 @@ class LogTruncationError(OffsetOutOfRangeError):
 
 
 class CommitFailedError(ClientError):
-    """Offsets were not committed, because the group has given the partitions to another member.
+    """Offsets were not committed, because the group has taken the partitions away from this consumer.
 
-    What was processed since the last commit may be processed again there. Poll more often, take fewer records at a time
-    (max.poll.records), or raise max.poll.interval.ms.
+    Whoever has them now reads on from the last commit, so that records come again. Go on with the next poll(). If it happens
+    often, take fewer records at a time (max.poll.records), or raise max.poll.interval.ms.
     """
 
     about = (
-        "Offsets were not committed, because the group has given the partitions to another member; poll more often, lower "
-        "max.poll.records or raise max.poll.interval.ms."
+        "Offsets were not committed, because the group has taken the partitions away from this consumer; go on with the next "
+        "poll(). Records since the last commit are read again."
     )
 
 

@@ -70,6 +70,7 @@ class ConsumerCore:
         self.group: GroupSide | None = None
         if settings.group_id is not None:
             self.group = GroupSide(settings, parts, world.randomness.below)
+            self.offsets.lost = self.group.lost
         is_auto = settings.enable_auto_commit and self.group is not None
         self._auto_commit_s = max(0.001, settings.auto_commit_interval_ms / 1000) if is_auto else 0.0
         """Seconds between automatic commits; 0: there are none."""

@@ -27,7 +27,7 @@ from ottla.client_core.group.membership import (
     Revoke,
     Subscription,
 )
-from ottla.client_core.machine import Request
+from ottla.client_core.machine import Channel, Request
 from ottla.client_core.offsets import ConsumerGroupMetadata
 from ottla.config.client import ConsumerSettings, load
 from ottla.errors import ConfigError, FencedInstanceIdError, KafkaError
@@ -121,6 +121,7 @@ class GroupSide:
         assert commits is not None
         assert committed is not None
         commits.member = self._member
+        committed.free_channel = lambda: self._member.free_channel
         if self._settings.group_protocol == "consumer":
             committed.member = self._member
         if not self._is_running:
@@ -160,6 +161,7 @@ class GroupSide:
         assert commits is not None
         assert committed is not None
         commits.member = committed.member = self.fencing = None
+        committed.free_channel = lambda: Channel.GROUP
         if self._is_running:
             self._is_running = False
             self._parts.runner.remove(self._machine)
@@ -195,6 +197,11 @@ class GroupSide:
             self.events.append(event)
         if self._is_running and self._member.member_id:
             self._parts.metrics.resource["group_member_id"] = self._member.member_id
+
+    def lost(self) -> dict[TopicPartition, str]:
+        """The partitions that are gone while the program has not heard of it, and why."""
+        self.collect()
+        return {each: event.reason for event in self.events if isinstance(event, Lost) for each in event.partitions}
 
     def handled(self, event: Event) -> None:
         """An event needs nothing more. A loss may have cancelled it since."""

@@ -9,7 +9,7 @@ from functools import partial
 from ottla.client.consumer.parts import Parts
 from ottla.client.consumer.reader import Reader
 from ottla.client.consumer.waiting import Waiting
-from ottla.client_core.consumer.commits import Commit, Commits
+from ottla.client_core.consumer.commits import Commit, Commits, not_committed
 from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp
 from ottla.client_core.consumer.reset import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ottla.client_core.consumer.subscription import PartitionState
@@ -41,6 +41,8 @@ class OffsetCalls:
         self._stored: dict[TopicPartition, tuple[OffsetAndMetadata, Mark]] = {}
         """What this consumer has committed last. It counts until the position jumps: offsets may be reset meanwhile."""
         self._automatic: Commit | None = None
+        self.lost: Callable[[], Mapping[TopicPartition, str]] = dict
+        """The partitions that the group has taken away, before a poll could say so, and why."""
 
     def look(self) -> None:
         """After a round of the machines: find the commits that have ended."""
@@ -196,7 +198,14 @@ class OffsetCalls:
     def _start(self, offsets: Offsets | None, limit_s: float, *, is_retried: bool) -> Commit:
         chosen = self._reader.offsets() if offsets is None else offsets
         deadline_ms = self._parts.runner.now_ms() + int(limit_s * 1000)
-        return self._machine().commit(chosen, deadline_ms, is_retried=is_retried)
+        lost = self.lost()
+        why = next((lost[each] for each in chosen if each in lost), None)
+        if why is None:
+            return self._machine().commit(chosen, deadline_ms, is_retried=is_retried)
+        # The member may have joined again, and the coordinator would accept the offsets: over those of the new owner.
+        refused = Commit(chosen, deadline_ms, is_retried=False)
+        refused.end(not_committed(self._machine().group_id, chosen, why))
+        return refused
 
     def _machine(self) -> Commits:
         if self._parts.commits is None:

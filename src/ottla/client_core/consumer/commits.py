@@ -8,7 +8,7 @@ names; v9: member epochs of the KIP-848 protocol; v6: leader epochs.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from ottla.client_core.backoff import Backoff
@@ -47,6 +47,10 @@ _MEMBER_GONE: Final = frozenset(
     }
 )
 
+_OUTDATED: Final = frozenset({ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.REBALANCE_IN_PROGRESS})
+"""The coordinator has gone on to a generation or epoch that the member had not heard of, or is about to."""
+_NAMED_MAX: Final = 5
+
 
 class Member(Protocol):
     """What a commit says of the member that makes it (`group/membership.py`)."""
@@ -59,6 +63,10 @@ class Member(Protocol):
     def generation_or_epoch(self) -> int: ...
     @property
     def losses(self) -> int: ...
+    @property
+    def assigned(self) -> frozenset[TopicPartition]: ...
+    @property
+    def free_channel(self) -> Channel: ...
     def commit_refused(self, error: KafkaError, generation_or_epoch: int, now_ms: int) -> None: ...
 
 
@@ -95,7 +103,7 @@ class Commits:
     ) -> None:
         self.member: Member | None = None
         """The membership, where partitions come from the group."""
-        self._group_id = group_id
+        self.group_id = group_id
         self._finder = finder
         self._metadata = metadata
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, random_below)
@@ -132,22 +140,23 @@ class Commits:
         while self._queue and self._queue[0].deadline_ms <= now_ms and self._in_flight is None:
             commit = self._queue.popleft()
             why = commit.retried or self._finder.error or self._finder.retried_error
-            commit.end(TimeoutError(f"offsets of group {self._group_id} were not committed in time{f': {why}' if why else ''}"))
+            commit.end(TimeoutError(f"offsets of group {self.group_id} were not committed in time{f': {why}' if why else ''}"))
         if self._in_flight is None and self.member is not None and self.member.generation_or_epoch < 0:
             # Without a generation it would be taken for a commit from outside, which an empty group accepts.
             while self._queue:
-                self._queue.popleft().end(_gone(f"the consumer is not in group {self._group_id} now; poll() joins it:"))
+                self._fail(self._queue.popleft(), "this consumer is not in the group now")
         while self._queue and self._in_flight is None and self._is_of_lost_membership(self._queue[0]):
-            self._queue.popleft().end(_gone(f"the consumer lost its partitions of group {self._group_id} and joined again:"))
+            self._fail(self._queue.popleft(), "this consumer lost its partitions, and has joined again")
         if not self._queue or self._in_flight is not None or now_ms < self._not_before_ms:
             return []
         if self._finder.node() is None:
             self._await_coordinator()
-        node_id = self._finder.connected(Channel.GROUP)
+        channel = Channel.GROUP if self.member is None else self.member.free_channel
+        node_id = self._finder.connected(channel)
         if node_id is None:
             return []
         commit = self._in_flight = self._queue.popleft()
-        return [self._request(commit, node_id)]
+        return [self._request(commit, node_id, channel)]
 
     def next_deadline_ms(self) -> int | None:
         if not self._queue or self._in_flight is not None:
@@ -169,7 +178,7 @@ class Commits:
             commit.end(None)
         else:
             partition, code = first
-            text = f"the offset of {partition} was not committed for group {self._group_id}: {error_meaning(code)}"
+            text = f"the offset of {partition} was not committed for group {self.group_id}: {error_meaning(code)}"
             self._refused(commit, exception_of(code, text), generation, now_ms)
 
     def failed(self, request: Request, error: KafkaError, now_ms: int) -> None:
@@ -192,7 +201,7 @@ class Commits:
         else:
             self._finder.want()
 
-    def _request(self, commit: Commit, node_id: int) -> Request:
+    def _request(self, commit: Commit, node_id: int, channel: Channel) -> Request:
         member = self.member
         generation = -1 if member is None else member.generation_or_epoch
         ids = {each.topic: self._topic_id(each.topic) for each in commit.offsets}
@@ -208,7 +217,7 @@ class Commits:
                 )
             )
         message = OffsetCommitRequest(
-            group_id=self._group_id,
+            group_id=self.group_id,
             generation_id_or_member_epoch=generation,
             member_id="" if member is None else member.member_id,
             group_instance_id=None if member is None else member.group_instance_id,
@@ -217,7 +226,7 @@ class Commits:
         return Request(
             message,
             node_id,
-            channel=Channel.GROUP,
+            channel=channel,
             context=(commit, generation),
             version_max=TOPIC_IDS_SINCE_VERSION - 1 if ZERO_UUID in ids.values() else None,
         )
@@ -236,16 +245,29 @@ class Commits:
             self._finder.lost(str(error))
         if self.member is not None and not isinstance(error, TimeoutError):
             self.member.commit_refused(error, generation, now_ms)
-        if code == ErrorCode.STALE_MEMBER_EPOCH and self.member is not None and self.member.generation_or_epoch > generation:
-            self._retry(commit, error, now_ms)  # the epoch grew under the request: the same member may commit with the new one
-        elif code in _MEMBER_GONE:
-            commit.end(_gone(f"{error} The group has given the partitions to another member:"))
+        if code in _OUTDATED and self._still_holds(commit):
+            if commit.is_retried or (self.member is not None and self.member.generation_or_epoch > generation):
+                self._retry(commit, error, now_ms)
+            else:
+                commit.end(_commit_again(error))
+        elif code in _OUTDATED or code in _MEMBER_GONE:
+            self._fail(commit, error_meaning(code))
         elif not error.is_retriable or isinstance(error, FencedInstanceIdError):
             commit.end(error)
         elif not commit.is_retried:
-            commit.end(RetriableCommitFailedError(f"{error} Commit again, unless a later commit was made"))
+            commit.end(_commit_again(error))
         else:
             self._retry(commit, error, now_ms)
+
+    def _still_holds(self, commit: Commit) -> bool:
+        """Whether the member that made the commit has its partitions still: it may commit when the rebalance is over."""
+        member = self.member
+        if member is None or self._is_of_lost_membership(commit) or member.generation_or_epoch < 0:
+            return False
+        return member.assigned.issuperset(commit.offsets)
+
+    def _fail(self, commit: Commit, why: str) -> None:
+        commit.end(not_committed(self.group_id, commit.offsets, why))
 
     def _retry(self, commit: Commit, error: KafkaError, now_ms: int) -> None:
         commit.retried = error
@@ -253,5 +275,15 @@ class Commits:
         self._queue.appendleft(commit)
 
 
-def _gone(what: str) -> CommitFailedError:
-    return CommitFailedError(f"{what} poll more often, lower max.poll.records or raise max.poll.interval.ms")
+def _commit_again(error: KafkaError) -> RetriableCommitFailedError:
+    return RetriableCommitFailedError(f"{error} Commit again, unless a later commit was made")
+
+
+def not_committed(group_id: str, partitions: Iterable[TopicPartition], why: str) -> CommitFailedError:
+    """The error of a commit for partitions that the group may have given to another member."""
+    named, why = sorted(partitions), why.removeprefix(f"group {group_id}: ").rstrip(".")
+    listed = ", ".join(map(str, named[:_NAMED_MAX])) + (f" and {len(named) - _NAMED_MAX} more" * (len(named) > _NAMED_MAX))
+    return CommitFailedError(
+        f"the offsets of {listed} were not committed for group {group_id}: {why}. Go on with the next poll(). "
+        "Whoever has these partitions now reads on from the last commit, so that records come again"
+    )

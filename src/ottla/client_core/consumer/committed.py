@@ -62,6 +62,8 @@ class CommittedOffsets:
     ) -> None:
         self.member: Member | None = None
         """The membership in a group of the KIP-848 protocol, which checks the member's epoch; else None."""
+        self.free_channel: Callable[[], Channel] = lambda: Channel.GROUP
+        """A connection to the coordinator on which nothing is parked (`Membership.free_channel`)."""
         self._group_id = group_id
         self._finder = finder
         self._metadata = metadata
@@ -98,12 +100,13 @@ class CommittedOffsets:
                 if error is not None:
                     self._end(query, error)
             return []
-        node_id = self._finder.connected(Channel.GROUP) if due else None
+        channel = self.free_channel()
+        node_id = self._finder.connected(channel) if due else None
         if node_id is None:
             return []
         for query in due:
             query.is_in_flight = True
-        return [self._request(query, node_id) for query in due]
+        return [self._request(query, node_id, channel) for query in due]
 
     def next_deadline_ms(self) -> int | None:
         times = [query.not_before_ms for query in self._queries if not query.is_in_flight and query.not_before_ms]
@@ -143,7 +146,7 @@ class CommittedOffsets:
 
     # Details
 
-    def _request(self, query: CommittedQuery, node_id: int) -> Request:
+    def _request(self, query: CommittedQuery, node_id: int, channel: Channel) -> Request:
         by_topic: dict[str, list[int]] = {}
         for each in query.partitions:
             by_topic.setdefault(each.topic, []).append(each.partition)
@@ -166,9 +169,7 @@ class CommittedOffsets:
         version_max = _NAMES_ONLY_VERSION_MAX if ZERO_UUID in ids.values() else None
         # The names belong to the request: the metadata may have lost the topic when the answer comes.
         context = (query, {topic_id: name for name, topic_id in ids.items()})
-        return Request(
-            OffsetFetchRequest(), node_id, channel=Channel.GROUP, context=context, adapt=adapt, version_max=version_max
-        )
+        return Request(OffsetFetchRequest(), node_id, channel=channel, context=context, adapt=adapt, version_max=version_max)
 
     def _topic_id(self, name: str) -> Uuid:
         info = self._metadata.topic(name)

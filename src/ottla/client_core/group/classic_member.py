@@ -57,6 +57,11 @@ class ClassicMember(BaseMember):
     # What the owner reads
 
     @property
+    def free_channel(self) -> Channel:
+        # Behind a SyncGroup, requests may wait: the coordinator would refuse commits until it has answered that.
+        return Channel.HEARTBEAT if self._exchange.phase is Phase.JOINING else Channel.GROUP
+
+    @property
     def is_stable(self) -> bool:
         return (
             self._identity.is_member
@@ -91,6 +96,8 @@ class ClassicMember(BaseMember):
     def commit_refused(self, error: KafkaError, generation_or_epoch: int, now_ms: int) -> None:
         if not self._identity.is_member or generation_or_epoch != self._identity.generation:
             return
+        if error.code == ErrorCode.ILLEGAL_GENERATION and self._exchange.phase is Phase.JOINING:
+            return  # the next generation has begun, and the answer to JoinGroup, which tells it, is on its way
         if error.code in _NOT_A_MEMBER or error.code in (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.REBALANCE_IN_PROGRESS):
             self._refused(error, now_ms)
 

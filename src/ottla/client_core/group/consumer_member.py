@@ -62,6 +62,10 @@ class ConsumerMember(BaseMember):
     # What the owner reads
 
     @property
+    def free_channel(self) -> Channel:
+        return Channel.GROUP
+
+    @property
     def is_stable(self) -> bool:
         return (
             self._identity.is_member

@@ -21,7 +21,7 @@ from collections.abc import Collection
 from enum import Enum
 from typing import NamedTuple, Protocol, TypeAlias
 
-from ottla.client_core.machine import Machine
+from ottla.client_core.machine import Channel, Machine
 from ottla.errors import KafkaError
 from ottla.ids import TopicPartition
 
@@ -110,6 +110,11 @@ class Membership(Machine, Protocol):
     @property
     def assigned(self) -> Partitions:
         """The partitions that the member owns now. The owner may fetch and commit these and no others."""
+        ...
+
+    @property
+    def free_channel(self) -> Channel:
+        """The connection for other requests to the coordinator: not the one on which it parks a JoinGroup or SyncGroup."""
         ...
 
     @property

@@ -43,8 +43,10 @@ class Member:
 
     group_instance_id = "i"
     member_id = "m"
+    free_channel = Channel.GROUP
 
-    def __init__(self, epoch: int, next_epoch: int | None = None) -> None:
+    def __init__(self, epoch: int, next_epoch: int | None = None, *held: TopicPartition) -> None:
+        self.assigned = frozenset(held)
         self.generation_or_epoch = epoch
         self.next_epoch = next_epoch
         self.losses = 0
@@ -140,17 +142,51 @@ def test_a_member_that_lost_its_partitions_cannot_commit(code: int) -> None:
     assert member.refused == [(code, 7)]
 
 
+OUTDATED = [ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS]
+
+
+@pytest.mark.parametrize("code", OUTDATED)
 @pytest.mark.parametrize("next_epoch", [None, 8])
-def test_a_stale_epoch_is_retried_only_if_the_member_has_a_newer_one(next_epoch: int | None) -> None:
+def test_a_commit_during_a_rebalance_is_retried_for_partitions_that_are_still_held(code: int, next_epoch: int | None) -> None:
     commits, _ = machine()
-    commits.member = Member(7, next_epoch)
+    commits.member = Member(7, next_epoch, place(0), place(1))
     commit = start(commits, 5)
-    commits.answered(sent(commits, 0), answer(ErrorCode.STALE_MEMBER_EPOCH), 10, 0)
-    if next_epoch is None:
-        assert isinstance(commit.error, CommitFailedError)
-    else:
-        message: Any = sent(commits, 100).message
-        assert message.generation_id_or_member_epoch == 8
+    commits.answered(sent(commits, 0), answer(code), 10, 0)
+    assert not commit.is_done
+    message: Any = sent(commits, 100).message
+    assert message.generation_id_or_member_epoch == (next_epoch or 7)
+
+
+@pytest.mark.parametrize("code", OUTDATED)
+@pytest.mark.parametrize("next_epoch", [None, 8])
+def test_an_asynchronous_commit_during_a_rebalance_is_retried_with_a_newer_epoch_only(
+    code: int, next_epoch: int | None
+) -> None:
+    commits, _ = machine()
+    commits.member = Member(7, next_epoch, place(0))
+    commit = start(commits, 5, is_retried=False)
+    commits.answered(sent(commits, 0), answer(code), 10, 0)
+    assert commit.is_done is (next_epoch is None)
+    assert isinstance(commit.error, RetriableCommitFailedError) is (next_epoch is None)
+
+
+@pytest.mark.parametrize("code", OUTDATED)
+def test_a_commit_for_partitions_that_were_given_up_says_what_to_do(code: int) -> None:
+    commits, _ = machine()
+    commits.member = Member(7, 8, place(1))
+    commit = start(commits, 5)
+    commits.answered(sent(commits, 0), answer(code), 10, 0)
+    assert isinstance(commit.error, CommitFailedError)
+    assert str(commit.error).startswith("the offsets of t-0 were not committed for group g: ")
+    assert "Go on with the next poll()" in str(commit.error)
+
+
+def test_a_commit_takes_the_connection_on_which_nothing_is_parked() -> None:
+    commits, _ = machine()
+    member = commits.member = Member(7)
+    member.free_channel = Channel.HEARTBEAT
+    start(commits, 5)
+    assert sent(commits, 0).channel == Channel.HEARTBEAT
 
 
 def test_a_refused_coordinator_ends_the_commit_but_not_the_next_one() -> None:

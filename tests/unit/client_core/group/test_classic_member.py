@@ -15,7 +15,7 @@ from ottla.client_core.group.assignors.range_assignor import RangeAssignor
 from ottla.client_core.group.assignors.sticky_assignor import CooperativeStickyAssignor
 from ottla.client_core.group.classic_member import ClassicMember
 from ottla.client_core.group.membership import Assign, Failed, LeaveOption, Left, Lost, Membership, Revoke, ServerRegex
-from ottla.client_core.machine import Request
+from ottla.client_core.machine import Channel, Request
 from ottla.client_core.metadata import Metadata
 from ottla.errors import NetworkError, UnsupportedVersionError
 from ottla.errors.codes import ErrorCode
@@ -428,6 +428,21 @@ def test_a_refused_commit_tells_the_member(code: ErrorCode, is_lost: bool) -> No
     assert not client.member.is_stable
     world.run_until_stable()
     assert bool(client.count(Lost)) is is_lost
+
+
+def test_commits_go_past_a_parked_join_and_an_old_generation_costs_nothing_meanwhile() -> None:
+    from ottla.errors import exception_of
+
+    world = GroupWorld()
+    clients = joined(world, 2, CooperativeStickyAssignor)
+    member = clients[0].member
+    assert member.free_channel is Channel.GROUP
+    member.rejoin("for the test", world.now_ms)
+    world.run_until(lambda: member.free_channel is Channel.HEARTBEAT)
+    member.commit_refused(exception_of(ErrorCode.ILLEGAL_GENERATION), member.generation_or_epoch, world.now_ms)
+    world.run_until_stable()
+    assert member.free_channel is Channel.GROUP
+    assert not any(each.count(Lost) for each in clients)
 
 
 def test_sync_group_that_is_refused_joins_again() -> None:
