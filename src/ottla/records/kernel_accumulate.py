@@ -455,8 +455,9 @@ class PlainSend:
     ) -> Delivery:
         """Add a record to its partition's batch, and return a handle of what becomes of it.
 
-        Raises at once what is wrong with the record: its topic's name, its types, its size. `timestamp` is in milliseconds
-        since 1970, now by default. `on_delivery(metadata, error)` is called on the producer's thread.
+        `delivery.result()` waits until the record is stored; with asyncio, await the delivery. What is wrong with the record
+        raises at once: its topic's name, its types, its size. `timestamp` is in milliseconds since 1970, now by default.
+        `on_delivery(metadata, error)` is called on the producer's thread, with asyncio on the event loop.
         """
         if partition is None and timestamp is None and not headers:
             delivery = self._send_plain(topic, value, key, on_delivery)

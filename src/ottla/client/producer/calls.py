@@ -222,8 +222,8 @@ async def send(
 ) -> Delivery:
     """Add a record to its partition's batch, and return a handle of what becomes of it.
 
-    `delivery.result()` waits until the record is stored; with asyncio, await the delivery. Raises at once what is wrong with
-    the record: its topic's name, its types, its size. `timestamp` is in milliseconds since 1970, now by default.
+    `delivery.result()` waits until the record is stored; with asyncio, await the delivery. What is wrong with the record
+    raises at once: its topic's name, its types, its size. `timestamp` is in milliseconds since 1970, now by default.
     `on_delivery(metadata, error)` is called on the producer's thread, with asyncio on the event loop.
     """
     core = self._opened()
