@@ -98,6 +98,7 @@ generate: $(STAMP)  ## generate message classes and docs from their tables
 	$(BIN)/python tools/generate_api_table.py
 	$(BIN)/python tools/generate_config_docs.py
 	$(BIN)/python tools/generate_client_settings.py
+	$(BIN)/python tools/generate_client_keywords.py
 	$(BIN)/python tools/generate_file_map.py
 
 clean:  ## remove everything that the other targets made

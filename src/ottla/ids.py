@@ -1,4 +1,4 @@
-"""Identifiers: UUIDs in Kafka's text form, topic partitions, the rules for topic names.
+"""Identifiers: UUIDs in Kafka's text form, topic partitions, where a record is, the rules for topic names.
 
 Kafka UUIDs are 16 bytes on the wire and are shown as URL-safe base64 without padding. In Ottla a UUID *is* its 16 bytes:
 hashable, comparable, free to decode. The text form is only for output and config files.
@@ -74,6 +74,15 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record is stored. `offset` is -1 if the broker did not say; `timestamp` is in milliseconds since 1970."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
 
 
 OFFSETS_TOPIC = "__consumer_offsets"

@@ -17,10 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.records import kernel_fields as fields
 from ottla.records import layout
+
+if TYPE_CHECKING:
+    from ottla.errors import KafkaError
+    from ottla.ids import RecordMetadata
 
 _HEADER_SIZE = layout.HEADER_SIZE
 _HEADER_NUMBERS_SIZE_MAX = 31
@@ -178,7 +182,7 @@ class OpenBatch:
         self.place_owner = 0
         """Which call's `Places` (`kernel_many.py`) has counted this batch last, and as which number."""
         self.place_number = 0
-        self.stored: tuple[Callable[..., Any], str, int] | None = None
+        self.stored: tuple[Callable[..., RecordMetadata], str, int] | None = None
         """(what makes metadata of a tuple, topic, partition), once all records are stored; None: `result` has to look."""
         self.stored_offset = -1
         """The offset of the first record, if `stored`; `stored_time` is the time that the broker gave all, or -1."""
@@ -300,7 +304,7 @@ class Delivery:
         """Whether the record is stored or has failed."""
         return bool(self.batch.is_done)
 
-    def result(self, timeout: float | None = None) -> Any:
+    def result(self, timeout: float | None = None) -> RecordMetadata:
         """Wait up to `timeout` seconds; returns the `RecordMetadata`, or raises why the record was not stored."""
         if isinstance(self.batch, OpenBatch):
             batch: OpenBatch = self.batch
@@ -308,13 +312,13 @@ class Delivery:
             if stored is not None:
                 stamp = self.timestamp if batch.stored_time < 0 else batch.stored_time
                 return stored[0]((stored[1], stored[2], batch.stored_offset + self.index, stamp))
-        return self.batch.result(self.index, self.timestamp, timeout)
+        return self.batch.result(self.index, self.timestamp, timeout)  # type: ignore[no-any-return]  # a room above has the class
 
-    def exception(self, timeout: float | None = None) -> Any:
+    def exception(self, timeout: float | None = None) -> KafkaError | None:
         """Wait up to `timeout` seconds; returns why the record was not stored, None if it was."""
-        return self.batch.exception(self.index, timeout)
+        return self.batch.exception(self.index, timeout)  # type: ignore[no-any-return]  # a room above has the class
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
         return self.batch.await_result(self.index, self.timestamp).__await__()  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ottla.client.admin import (
     acls,
@@ -35,6 +35,10 @@ from ottla.client.world import ClientWorld
 from ottla.config.client import admin_settings
 from ottla.env.threads import Lineage
 
+if TYPE_CHECKING:
+    from ottla.client.keywords import AdminKeywords
+    from ottla.client.type_parameters import Servers
+
 
 class Admin(MeasuredFace):
     """Manages a cluster: one coroutine for each thing that Kafka's Admin does.
@@ -49,11 +53,11 @@ class Admin(MeasuredFace):
 
     def __init__(
         self,
-        bootstrap_servers: str | list[str] | tuple[str, ...] | None = None,
+        bootstrap_servers: Servers | Mapping[str, Any] | None = None,
         config: Mapping[str, Any] | None = None,
         *,
         world: ClientWorld | None = None,
-        **settings: Any,
+        **settings: Unpack[AdminKeywords],
     ) -> None:
         world = world or real_client_world()
         self._core = AdminCore(admin_settings(bootstrap_servers, config, settings), world)

@@ -10,7 +10,7 @@ from asyncio import CancelledError
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from ottla.client.admin import (
     acls,
@@ -41,6 +41,10 @@ from ottla.config.client import admin_settings
 from ottla.env.threads import Lineage, LoopThread
 from ottla.errors import IllegalStateError
 
+if TYPE_CHECKING:
+    from ottla.client.keywords import AdminKeywords
+    from ottla.client.type_parameters import Servers
+
 R = TypeVar("R")
 
 STOP_TIMEOUT_S = 5.0
@@ -59,11 +63,11 @@ class Admin(MeasuredFace):
 
     def __init__(
         self,
-        bootstrap_servers: str | list[str] | tuple[str, ...] | None = None,
+        bootstrap_servers: Servers | Mapping[str, Any] | None = None,
         config: Mapping[str, Any] | None = None,
         *,
         world: ClientWorld | None = None,
-        **settings: Any,
+        **settings: Unpack[AdminKeywords],
     ) -> None:
         world = world or real_client_world()
         self._core = AdminCore(admin_settings(bootstrap_servers, config, settings), world)

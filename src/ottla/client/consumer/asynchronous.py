@@ -11,7 +11,7 @@ import logging
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from ottla.client.consumer import calls
 from ottla.client.consumer.calls import CLOSE_TIMEOUT_S, ConsumerFace
@@ -31,6 +31,28 @@ from ottla.client.world import ClientWorld
 from ottla.env.threads import Lineage
 from ottla.errors import IllegalStateError
 
+if TYPE_CHECKING:
+    from ottla.client.keywords import (
+        ConsumerAny,
+        ConsumerBytesBytes,
+        ConsumerBytesNamed,
+        ConsumerBytesOwn,
+        ConsumerBytesText,
+        ConsumerNamedBytes,
+        ConsumerNamedNamed,
+        ConsumerNamedOwn,
+        ConsumerNamedText,
+        ConsumerOwnBytes,
+        ConsumerOwnNamed,
+        ConsumerOwnOwn,
+        ConsumerOwnText,
+        ConsumerTextBytes,
+        ConsumerTextNamed,
+        ConsumerTextOwn,
+        ConsumerTextText,
+    )
+    from ottla.client.type_parameters import K_own, Servers, V_own
+
 T = TypeVar("T")
 
 logger = logging.getLogger("ottla.client")
@@ -39,6 +61,80 @@ logger = logging.getLogger("ottla.client")
 class Consumer(ConsumerFace[K, V]):
     """Reads records from a Kafka cluster, with asyncio."""
 
+    @overload
+    def __init__(
+        self: Consumer[bytes, bytes], bootstrap_servers: Servers | None = None, **settings: Unpack[ConsumerBytesBytes]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[bytes, str], bootstrap_servers: Servers | None = None, **settings: Unpack[ConsumerBytesText]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[bytes, V_own], bootstrap_servers: Servers | None = None, **settings: Unpack[ConsumerBytesOwn[V_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[bytes, Any], bootstrap_servers: Servers | None = None, **settings: Unpack[ConsumerBytesNamed]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[str, bytes], bootstrap_servers: Servers | None = None, **settings: Unpack[ConsumerTextBytes]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[str, str], bootstrap_servers: Servers | None = None, **settings: Unpack[ConsumerTextText]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[str, V_own], bootstrap_servers: Servers | None = None, **settings: Unpack[ConsumerTextOwn[V_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[str, Any], bootstrap_servers: Servers | None = None, **settings: Unpack[ConsumerTextNamed]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[K_own, bytes], bootstrap_servers: Servers | None = None, **settings: Unpack[ConsumerOwnBytes[K_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[K_own, str], bootstrap_servers: Servers | None = None, **settings: Unpack[ConsumerOwnText[K_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[K_own, V_own], bootstrap_servers: Servers | None = None, **settings: Unpack[ConsumerOwnOwn[K_own, V_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[K_own, Any], bootstrap_servers: Servers | None = None, **settings: Unpack[ConsumerOwnNamed[K_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[Any, bytes], bootstrap_servers: Servers | None = None, **settings: Unpack[ConsumerNamedBytes]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[Any, str], bootstrap_servers: Servers | None = None, **settings: Unpack[ConsumerNamedText]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[Any, V_own], bootstrap_servers: Servers | None = None, **settings: Unpack[ConsumerNamedOwn[V_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Consumer[Any, Any], bootstrap_servers: Servers | None = None, **settings: Unpack[ConsumerNamedNamed]
+    ) -> None: ...
+    @overload
+    def __init__(self, bootstrap_servers: Mapping[str, Any], **settings: Unpack[ConsumerAny]) -> None: ...
+    @overload
+    def __init__(
+        self, bootstrap_servers: Servers | None, config: Mapping[str, Any] | None, **settings: Unpack[ConsumerAny]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, bootstrap_servers: Servers | None = None, *, config: Mapping[str, Any] | None, **settings: Unpack[ConsumerAny]
+    ) -> None: ...
     def __init__(
         self,
         bootstrap_servers: Any = None,

@@ -13,7 +13,7 @@ from asyncio import _get_running_loop
 from builtins import TimeoutError as TimeIsUp
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from ottla.client.dropped import on_loop, producer_dropped
 from ottla.client.faces import plain
@@ -31,6 +31,28 @@ from ottla.client_core.producer.batch import ProducerBatch
 from ottla.config.client import producer_settings
 from ottla.env.threads import Lineage
 from ottla.errors import IllegalStateError
+
+if TYPE_CHECKING:
+    from ottla.client.keywords import (
+        ProducerAny,
+        ProducerBytesBytes,
+        ProducerBytesNamed,
+        ProducerBytesOwn,
+        ProducerBytesText,
+        ProducerNamedBytes,
+        ProducerNamedNamed,
+        ProducerNamedOwn,
+        ProducerNamedText,
+        ProducerOwnBytes,
+        ProducerOwnNamed,
+        ProducerOwnOwn,
+        ProducerOwnText,
+        ProducerTextBytes,
+        ProducerTextNamed,
+        ProducerTextOwn,
+        ProducerTextText,
+    )
+    from ottla.client.type_parameters import K_own, Servers, V_own
 
 T = TypeVar("T")
 logger = logging.getLogger("ottla.client.producer")
@@ -54,6 +76,80 @@ class Producer(ProducerFace[K, V]):
         metadata = await delivery
     """
 
+    @overload
+    def __init__(
+        self: Producer[bytes, bytes], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerBytesBytes]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[bytes, str], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerBytesText]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[bytes, V_own], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerBytesOwn[V_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[bytes, Any], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerBytesNamed]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[str, bytes], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerTextBytes]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[str, str], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerTextText]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[str, V_own], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerTextOwn[V_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[str, Any], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerTextNamed]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[K_own, bytes], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerOwnBytes[K_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[K_own, str], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerOwnText[K_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[K_own, V_own], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerOwnOwn[K_own, V_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[K_own, Any], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerOwnNamed[K_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[Any, bytes], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerNamedBytes]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[Any, str], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerNamedText]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[Any, V_own], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerNamedOwn[V_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[Any, Any], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerNamedNamed]
+    ) -> None: ...
+    @overload
+    def __init__(self, bootstrap_servers: Mapping[str, Any], **settings: Unpack[ProducerAny]) -> None: ...
+    @overload
+    def __init__(
+        self, bootstrap_servers: Servers | None, config: Mapping[str, Any] | None, **settings: Unpack[ProducerAny]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, bootstrap_servers: Servers | None = None, *, config: Mapping[str, Any] | None, **settings: Unpack[ProducerAny]
+    ) -> None: ...
     def __init__(
         self,
         bootstrap_servers: object = None,

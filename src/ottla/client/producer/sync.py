@@ -13,7 +13,7 @@ import logging
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from ottla.client.dropped import producer_dropped
 from ottla.client.faces import blocking, blocking_steps, finished, plain
@@ -29,8 +29,28 @@ from ottla.errors.texts import counted
 from ottla.records.kernels import Delivery
 
 if TYPE_CHECKING:  # what runs on the event loop is loaded with the first producer
+    from ottla.client.keywords import (
+        ProducerAny,
+        ProducerBytesBytes,
+        ProducerBytesNamed,
+        ProducerBytesOwn,
+        ProducerBytesText,
+        ProducerNamedBytes,
+        ProducerNamedNamed,
+        ProducerNamedOwn,
+        ProducerNamedText,
+        ProducerOwnBytes,
+        ProducerOwnNamed,
+        ProducerOwnOwn,
+        ProducerOwnText,
+        ProducerTextBytes,
+        ProducerTextNamed,
+        ProducerTextOwn,
+        ProducerTextText,
+    )
     from ottla.client.metrics import ClientMetrics
     from ottla.client.producer.core import ProducerCore
+    from ottla.client.type_parameters import K_own, Servers, V_own
     from ottla.client.world import ClientWorld
 
     class PlainSend:
@@ -83,6 +103,80 @@ class Producer(ProducerFace[K, V], PlainSend):
         delivery.result(timeout=10)      # RecordMetadata(topic, partition, offset, timestamp)
     """
 
+    @overload
+    def __init__(
+        self: Producer[bytes, bytes], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerBytesBytes]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[bytes, str], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerBytesText]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[bytes, V_own], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerBytesOwn[V_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[bytes, Any], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerBytesNamed]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[str, bytes], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerTextBytes]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[str, str], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerTextText]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[str, V_own], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerTextOwn[V_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[str, Any], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerTextNamed]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[K_own, bytes], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerOwnBytes[K_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[K_own, str], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerOwnText[K_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[K_own, V_own], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerOwnOwn[K_own, V_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[K_own, Any], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerOwnNamed[K_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[Any, bytes], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerNamedBytes]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[Any, str], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerNamedText]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[Any, V_own], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerNamedOwn[V_own]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Producer[Any, Any], bootstrap_servers: Servers | None = None, **settings: Unpack[ProducerNamedNamed]
+    ) -> None: ...
+    @overload
+    def __init__(self, bootstrap_servers: Mapping[str, Any], **settings: Unpack[ProducerAny]) -> None: ...
+    @overload
+    def __init__(
+        self, bootstrap_servers: Servers | None, config: Mapping[str, Any] | None, **settings: Unpack[ProducerAny]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, bootstrap_servers: Servers | None = None, *, config: Mapping[str, Any] | None, **settings: Unpack[ProducerAny]
+    ) -> None: ...
     def __init__(
         self,
         bootstrap_servers: object = None,

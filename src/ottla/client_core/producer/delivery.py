@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from ottla.ids import RecordMetadata
 
 if TYPE_CHECKING:
     from ottla.client_core.producer.batch import ProducerBatch
 
 UNKNOWN_OFFSET = -1
 """The offset of a record whose broker did not tell it: acks=0, or a duplicate that the broker no longer remembers."""
-
-
-class RecordMetadata(NamedTuple):
-    """Where a record is stored. `offset` is -1 if the broker did not say; `timestamp` is in milliseconds since 1970."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
 
 
 class Waiting(Protocol):
@@ -30,3 +23,6 @@ class Waiting(Protocol):
     async def wait_async(self, batch: ProducerBatch) -> None:
         """Await until `batch` is done."""
         ...
+
+
+__all__ = ["UNKNOWN_OFFSET", "RecordMetadata", "Waiting"]
