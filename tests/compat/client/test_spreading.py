@@ -18,7 +18,7 @@ TURN_MIN, TURN_MAX = 97, 301
 
 
 class Case(NamedTuple):
-    count: int
+    records: int
     pause_ms: int
     settings: dict[str, int]
 
@@ -37,7 +37,7 @@ def of_ottla(bootstrap: str, topic: str, case: Case) -> list[tuple[int, int]]:
     with Producer(config=config) as producer:
         handles = []
         began = time.monotonic()
-        for number in range(case.count):
+        for number in range(case.records):
             handles.append(producer.send(topic, VALUE))
             if case.pause_ms:  # the pace is what is tested
                 time.sleep(max(0.0, began + (number + 1) * case.pause_ms / 1000 - time.monotonic()))
@@ -59,7 +59,7 @@ def check(runs: list[tuple[int, int]], case: Case) -> None:
     whole = [records for _, records in runs[:-1]]
     assert min(whole) >= TURN_MIN
     assert statistics.median(whole) <= TURN_MAX  # one is longer where the next partition is the same
-    assert sum(records for _, records in runs) == case.count
+    assert sum(records for _, records in runs) == case.records
     least = PARTITIONS if case.pause_ms == 0 else PARTITIONS // 2  # of some 15 turns, three partitions might get none
     assert len({partition for partition, _ in runs}) >= least
 
@@ -72,7 +72,7 @@ def test_keyless_records_are_spread_as_by_apache_kafkas_producer(apache_kafka: A
             for side in ("java", "ottla"):
                 broker.create_topic(f"{side}-{name}", partitions=PARTITIONS)
             settings = " ".join(f"{key}={value}" for key, value in case.settings.items())
-            lines.append(f"java-{name} {case.count} {len(VALUE)} {case.pause_ms} {settings}".strip())
+            lines.append(f"java-{name} {case.records} {len(VALUE)} {case.pause_ms} {settings}".strip())
         printed = apache_kafka.run_java("KeylessRecords.java", broker.bootstrap_servers, stdin="\n".join(lines) + "\n")
         java = of_java(printed.stdout)
         for name, case in CASES.items():

@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ottla.client_core.producer.partitioners import CallablePartitioner, DefaultPartitioner, TopicState, resolve_partitioner
+from ottla.client_core.producer.partitioners import (
+    CallablePartitioner,
+    DefaultPartitioner,
+    RoundRobinPartitioner,
+    TopicState,
+    resolve_partitioner,
+)
 from ottla.client_core.serializers import refuse_unserialized, resolve_serializer
 from ottla.config.client import load
 from ottla.errors import InvalidTopicError, RecordTooLargeError
@@ -110,6 +116,7 @@ class Intake:
         found = self._partitioner
         if isinstance(found, CallablePartitioner):
             return found.choose_for(state, given[0], record[1], given[1], record[2])
+        assert isinstance(found, RoundRobinPartitioner)
         with self._core.accumulator.lock:
             return found.choose(state)
 
