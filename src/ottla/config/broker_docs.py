@@ -177,8 +177,8 @@ _WORDS: dict[str, str] = {
         "How many characters of metadata a consumer may commit with an offset. With more, the commit of that partition fails."
     ),
     "offsets.commit.timeout.ms": (
-        "How long a group's change waits for the replicas of its partition of __consumer_offsets. After that the change fails, "
-        "and the coordinator reloads that partition."
+        "How long a group's change waits for the replicas of its partition of __consumer_offsets. After that the request fails "
+        "with COORDINATOR_NOT_AVAILABLE, and the client asks again; the change takes effect when the replicas have it."
     ),
     "offsets.retention.check.interval.ms": "How often to check for expired offsets and empty groups.",
     "offsets.retention.minutes": (

@@ -13,6 +13,8 @@ time and records to replay; the shard returns `Effects`. The rules:
 - Records may be too large for the topic. Then nothing has changed, and the caller gets an error. A decision that had to change
   state before its records were replayed sets `is_bound`; then the shard is loaded again.
 - If records cannot be written, the host drops the shard, fails all parked requests, and loads the shard again.
+- If records are written but not committed in time, the host fails the answers that wait for them. The shard is not told: its
+  state is that of its log. A client may send its request again, so the repeat of an answered request must be decided right.
 - Time is an argument. A shard sets no timer: `next_deadline_ms` says when the host must call `expire`.
 - Nothing iterates over sets where order matters: the same input gives the same output.
 """
