@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from ottla.client.producer.sync import Producer
     from ottla.client.prometheus import PrometheusCollector
     from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp
+    from ottla.client_core.json_values import JsonOf, json_of
     from ottla.client_core.metadata import PartitionInfo
     from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
     from ottla.client_core.producer.delivery import RecordMetadata
@@ -63,6 +64,9 @@ if TYPE_CHECKING:
     from ottla.ids import TopicPartition, Uuid
     from ottla.records.columns import Columns
     from ottla.records.kernels import Delivery
+    from ottla.worker.dead_letters import DeadLetters
+    from ottla.worker.retry import Retry
+    from ottla.worker.sync import Worker
 
 __version__ = "0.1.0.dev0"
 
@@ -90,6 +94,7 @@ __all__ = [
     "ConsumerGroupMetadata",
     "ConsumerRecord",
     "CreatedTopic",
+    "DeadLetters",
     "DelegationToken",
     "Deliveries",
     "Delivery",
@@ -102,6 +107,7 @@ __all__ = [
     "FoundOffset",
     "GroupListing",
     "IsolationLevel",
+    "JsonOf",
     "LogDirDescription",
     "MemberDescription",
     "MemberToRemove",
@@ -128,6 +134,7 @@ __all__ = [
     "ReplicaInfo",
     "ReplicaLogDir",
     "Results",
+    "Retry",
     "ScramCredential",
     "ScramDeletion",
     "ScramMechanism",
@@ -141,7 +148,9 @@ __all__ = [
     "UpgradeType",
     "Uuid",
     "VoterEndpoint",
+    "Worker",
     "__version__",
+    "json_of",
 ]
 
 _NAMES = {
@@ -234,6 +243,7 @@ _NAMES = {
     "ottla.client.producer.sync": ("Producer",),
     "ottla.client.prometheus": ("PrometheusCollector",),
     "ottla.client_core.consumer.offset_lister": ("OffsetAndTimestamp",),
+    "ottla.client_core.json_values": ("JsonOf", "json_of"),
     "ottla.client_core.metadata": ("PartitionInfo",),
     "ottla.client_core.offsets": (
         "ConsumerGroupMetadata",
@@ -248,6 +258,9 @@ _NAMES = {
     "ottla.ids": ("TopicPartition", "Uuid"),
     "ottla.records.columns": ("Columns",),
     "ottla.records.kernels": ("Delivery",),
+    "ottla.worker.dead_letters": ("DeadLetters",),
+    "ottla.worker.retry": ("Retry",),
+    "ottla.worker.sync": ("Worker",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 

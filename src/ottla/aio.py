@@ -1,4 +1,4 @@
-"""The asyncio clients: `aio.Producer`, `aio.Consumer`, `aio.Admin`. They are loaded when they are first used.
+"""The asyncio clients: `aio.Producer`, `aio.Consumer`, `aio.Admin`, and `aio.Worker`. They are loaded when they are first used.
 
 from ottla import aio
 
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from ottla.client.admin.aio import Admin
     from ottla.client.consumer.asynchronous import Consumer
     from ottla.client.producer.asynchronous import Producer
+    from ottla.worker.asynchronous import Worker
 
-__all__ = ["Admin", "Consumer", "Producer"]
+__all__ = ["Admin", "Consumer", "Producer", "Worker"]
 
 _HOMES = {
     "Admin": "ottla.client.admin.aio",
     "Consumer": "ottla.client.consumer.asynchronous",
     "Producer": "ottla.client.producer.asynchronous",
+    "Worker": "ottla.worker.asynchronous",
 }
 
 

@@ -56,9 +56,7 @@ def undeserializable(
     part = "key" if is_key else "value"
     data = (raw_key if is_key else raw_value) or b""
     shown = f"{data[:16].hex(' ')}{' ...' if len(data) > 16 else ''}"
-    reason = (
-        str(problem) if isinstance(problem, _BadData) else f"{part}_deserializer raised {type(problem).__name__}: {problem}"
-    )
+    reason = str(problem) if isinstance(problem, BadData) else f"{part}_deserializer raised {type(problem).__name__}: {problem}"
     error = DeserializationError(
         f"the {part} of the record at offset {offset} of {topic}-{partition} cannot be deserialized: {reason} "
         f"({counted(len(data), 'byte')}: {shown}); seek to {offset + 1} to step past it, or choose another {part}_deserializer",
@@ -75,7 +73,7 @@ def undeserializable(
     return error
 
 
-class _BadData(ValueError):
+class BadData(ValueError):
     """Bytes that are not in the form; the text needs no class name in front."""
 
 
@@ -96,7 +94,7 @@ def _text(data: bytes, encoding: str) -> str:
     try:
         return str(data, encoding)
     except UnicodeError as problem:
-        raise _BadData(f"it is not text in {encoding} ({problem})") from problem
+        raise BadData(f"it is not text in {encoding} ({problem})") from problem
 
 
 def _number_decoder(form: str, layout: Struct) -> Callable[[bytes], Any]:
@@ -104,7 +102,7 @@ def _number_decoder(form: str, layout: Struct) -> Callable[[bytes], Any]:
 
     def decode(data: bytes) -> Any:
         if len(data) != size:
-            raise _BadData(f"{form} has {counted(size, 'byte')}")
+            raise BadData(f"{form} has {counted(size, 'byte')}")
         return unpack(data)[0]
 
     return decode
@@ -112,7 +110,7 @@ def _number_decoder(form: str, layout: Struct) -> Callable[[bytes], Any]:
 
 def _decode_bool(data: bytes) -> bool:
     if data not in (b"\x00", b"\x01"):
-        raise _BadData("bool is one byte, 0 or 1")
+        raise BadData("bool is one byte, 0 or 1")
     return data == b"\x01"
 
 
@@ -123,11 +121,11 @@ def _decode_uuid(data: bytes, encoding: str) -> UUID:
     try:
         return UUID(text)
     except ValueError as problem:
-        raise _BadData("it is not a UUID in text form") from problem
+        raise BadData("it is not a UUID in text form") from problem
 
 
 def _decode_void(data: bytes) -> None:
-    raise _BadData("void is null, without bytes")
+    raise BadData("void is null, without bytes")
 
 
 def _json_decoder() -> Callable[[bytes], Any]:
@@ -139,7 +137,7 @@ def _json_decoder() -> Callable[[bytes], Any]:
         try:
             return loads(data)
         except ValueError as problem:
-            raise _BadData(f"it is not JSON ({problem})") from problem
+            raise BadData(f"it is not JSON ({problem})") from problem
 
     return decode
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from ottla.client.consumer.record import ConsumerRecord
-from ottla.client_core.consumer.fetched import Fetched
+from ottla.client_core.consumer.fetched import Fetched, poisoned
 from ottla.client_core.consumer.fetcher import Fetcher
 from ottla.client_core.consumer.subscription import Position, Subscription
 from ottla.client_core.offsets import OffsetAndMetadata
@@ -23,6 +23,8 @@ from ottla.records.spare_buffers import SpareBuffers
 
 Records: TypeAlias = "list[ConsumerRecord[Any, Any]]"
 """Records whose keys and values have the types that the deserializers give them: only the faces name these."""
+Completion: TypeAlias = "Callable[[ConsumerRecord[Any, Any]], ConsumerRecord[Any, Any] | None]"
+"""Turns a record with raw key and value into what a poll would have handed out; None for nothing."""
 Batches: TypeAlias = "dict[TopicPartition, Records]"
 
 
@@ -50,6 +52,7 @@ class Reader:
         self._wake = wake
         self._key_deserializer = key_deserializer
         self._value_deserializer = value_deserializer
+        self._completion: Completion | None = None
         self._now_ms = now_ms
         self._measured_version = subscription.version
         self._before: dict[TopicPartition, Position | None] = {}
@@ -66,6 +69,13 @@ class Reader:
         """Buffers of columns that were handed out."""
 
     # Taking
+
+    def hand_out_raw(self) -> Completion:
+        """From now on, hand out keys and values as bytes. The returned function does to a record what would have been done."""
+        if self._completion is None:
+            self._completion = _completion(self._key_deserializer, self._value_deserializer)
+            self._key_deserializer = self._value_deserializer = None
+        return self._completion
 
     def begin_step(self) -> None:
         """What was handed out until now has been dealt with."""
@@ -275,3 +285,31 @@ def _offsets(positions: Mapping[TopicPartition, Position | None]) -> dict[TopicP
         for each, at in positions.items()
         if at is not None
     }
+
+
+def _completion(key_deserializer: Deserializer | None, value_deserializer: Deserializer | None) -> Completion:
+    def read(raw: ConsumerRecord[Any, Any], is_key: bool) -> Any:
+        data, deserialize = (raw.key, key_deserializer) if is_key else (raw.value, value_deserializer)
+        if data is None or deserialize is None:
+            return data
+        try:
+            return deserialize(raw.topic, raw.headers, data)
+        except Exception as problem:
+            raise poisoned(cast("kernels.ConsumerRecord", raw), is_key, problem) from problem
+
+    def complete(raw: ConsumerRecord[Any, Any]) -> ConsumerRecord[Any, Any]:
+        if key_deserializer is None and value_deserializer is None:
+            return raw
+        return ConsumerRecord(
+            raw.topic,
+            raw.partition,
+            raw.offset,
+            raw.timestamp,
+            read(raw, True),
+            read(raw, False),
+            raw.headers,
+            raw.timestamp_type,
+            raw.leader_epoch,
+        )
+
+    return complete

@@ -164,7 +164,7 @@ class Fetched:
         except Exception as error:
             if plain.failed is None:
                 raise
-            raise _poisoned(plain.failed, plain.is_key_failed, error) from error
+            raise poisoned(plain.failed, plain.is_key_failed, error) from error
         finally:
             if plain.at != self._at or plain.left:  # else it read nothing, and the epoch is that of the batch before
                 self._epoch = plain.leader_epoch
@@ -183,7 +183,7 @@ class Fetched:
         except Exception as error:
             if decoder.failed is None:
                 raise
-            raise _poisoned(decoder.failed, decoder.is_key_failed, error) from error
+            raise poisoned(decoder.failed, decoder.is_key_failed, error) from error
         finally:
             self._next_offset = decoder.next_offset
         if decoder.left == 0:
@@ -281,7 +281,8 @@ class Fetched:
         )
 
 
-def _poisoned(record: ConsumerRecord, is_key: bool, problem: Exception) -> DeserializationError:
+def poisoned(record: ConsumerRecord, is_key: bool, problem: Exception) -> DeserializationError:
+    """The error for a record, still with its raw key and value, that a deserializer does not read."""
     return undeserializable(
         problem,
         topic=record.topic,
