@@ -7,8 +7,9 @@ loses an acknowledged record.
 import random
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.hostile.hostile_node import HostileNode, linux_only
@@ -104,7 +105,23 @@ SERVED: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
+QUICK = (
+    "another node's",
+    "half a vote",
+    "no metadata",
+    "a damaged metadata log after a clean stop",
+    "noise for recovery points",
+    "a metadata log torn by a crash",
+    "no clean stop",
+)
+"""Damage that every run has; the rest is slow, and tests/fuzz/test_log_damage.py has it without processes."""
+
+
+def marked(damage: Mapping[str, object]) -> list[Any]:
+    return [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in damage]
+
+
+@pytest.mark.parametrize("what", marked(REFUSED))
 def test_start_is_refused_with_one_sentence(what: str, stopped: Path, tmp_path: Path) -> None:
     damage, said = REFUSED[what]
     shutil.copytree(stopped, tmp_path / "data")
@@ -116,7 +133,7 @@ def test_start_is_refused_with_one_sentence(what: str, stopped: Path, tmp_path: 
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("what", SERVED)
+@pytest.mark.parametrize("what", marked(SERVED))
 def test_node_serves_in_spite_of_the_damage(what: str, stopped: Path, tmp_path: Path) -> None:
     shutil.copytree(stopped, tmp_path / "data")
     SERVED[what](tmp_path / "data")

@@ -97,6 +97,7 @@ def test_no_node_outlives_a_parent_that_is_killed(tmp_path: Path) -> None:
     assert all((tmp_path / f"node-{node}" / ".kafka_cleanshutdown").exists() for node in (1, 2, 3))
 
 
+@pytest.mark.slow
 def test_a_paused_node_ends_cleanly_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     with up(tmp_path) as (process, facts):
         pids = [each["pid"] for each in facts["nodes"]]
@@ -106,6 +107,7 @@ def test_a_paused_node_ends_cleanly_with_a_parent_that_is_killed(tmp_path: Path)
     assert all((tmp_path / f"node-{node}" / ".kafka_cleanshutdown").exists() for node in (1, 2, 3))
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_a_paused_node_too(tmp_path: Path) -> None:
     with up(tmp_path) as (process, facts):
         pids = [each["pid"] for each in facts["nodes"]]

@@ -6,7 +6,7 @@ from tests.support.servers.ottla_server import StartServer, start_ottla
 
 
 def test_nothing_acknowledged_is_lost(start_server: StartServer, server_kind: str) -> None:
-    rounds, in_flight_max = (10, 5) if server_kind == "ottla" else (3, 1)
+    rounds, in_flight_max = (6, 5) if server_kind == "ottla" else (3, 1)
     report = run(start_server, rounds, seed=1, in_flight_max=in_flight_max)
     assert report.problems == []
     assert report.rounds == report.topics == rounds

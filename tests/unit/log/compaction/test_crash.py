@@ -69,7 +69,10 @@ def steps_until_done(seed: int, helper: bool) -> Iterator[tuple[int, MemoryDisk,
 
 
 @pytest.mark.parametrize("power_loss", [False, True])
-@pytest.mark.parametrize(("seed", "helper"), [(1, False), (2, True), (3, False)])
+@pytest.mark.parametrize(
+    ("seed", "helper"),
+    [(1, False), pytest.param(2, True, marks=pytest.mark.slow), pytest.param(3, False, marks=pytest.mark.slow)],
+)
 def test_stopped_at_every_step(seed: int, helper: bool, power_loss: bool) -> None:
     found: Counter[str] = Counter()
     expected = asyncio.run(expectations(seed))

@@ -173,9 +173,13 @@ def left_over(scene: Scene) -> str:
 
 
 @pytest.mark.parametrize("power_loss", [False, True], ids=["kill", "power loss"])
-def test_one_copy_and_everything_acknowledged(power_loss: bool) -> None:
+@pytest.mark.parametrize(
+    "is_quick", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["half of the steps", "all steps"]
+)
+def test_one_copy_and_everything_acknowledged(power_loss: bool, is_quick: bool) -> None:
+    """The quick form is killed at the even steps and loses its power at the odd ones: together at every step."""
     outcomes = {"switched": 0, "not": 0}
-    for step in range(10_000):
+    for step in range(int(power_loss), 10_000, 2) if is_quick else range(10_000):
         scene, done = cut_short(step, power_loss, seed=step)
         outcomes[left_over(scene)] += 1
         kept = scene.check(scene.flushed if power_loss else scene.appended)
@@ -189,8 +193,8 @@ def test_one_copy_and_everything_acknowledged(power_loss: bool) -> None:
         assert scene.read() == kept
         if done:
             break
-    assert outcomes["switched"] > 5
-    assert outcomes["not"] > 20
+    assert outcomes["switched"] > 2
+    assert outcomes["not"] > 10
     assert step > 60
 
 
