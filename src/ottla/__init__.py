@@ -267,7 +267,9 @@ _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'ottla' has no attribute {name!r}")
+        from ottla.client.other_clients import missing_name
+
+        raise missing_name(__name__, name)
     value = globals()[name] = getattr(import_module(_HOMES[name]), name)
     return value
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
+from ottla.client.other_clients import FaceType, explain_others, own_names
+
 if TYPE_CHECKING:
     from ottla.client.metrics import ClientMetrics
     from ottla.client.prometheus import PrometheusCollector
 
 
-class MeasuredFace:
+class MeasuredFace(metaclass=FaceType):
     """The base class of the faces: it reads the metrics of their core."""
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        explain_others(cls)
 
     @property
     def _measured(self) -> ClientMetrics:
@@ -29,6 +35,9 @@ class MeasuredFace:
         from ottla.client.prometheus import PrometheusCollector
 
         return PrometheusCollector(self._measured.registry, self._measured.now_ms)
+
+    def __dir__(self) -> list[str]:
+        return own_names(super().__dir__(), type(self))
 
     def __reduce__(self) -> NoReturn:
         """Refuse `pickle` and `copy`: Spark and multiprocessing would meet a lock or a socket deep inside."""

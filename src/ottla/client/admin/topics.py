@@ -9,6 +9,7 @@ from ottla.client.admin.asking import refused, refused_or, to_controller
 from ottla.client.admin.checks import config_text, listed, mapping, new_topic_name, number, numbers, topic_name, topic_or_id
 from ottla.client.admin.results import Results, results_for
 from ottla.client.cluster import Cluster
+from ottla.client.other_clients import NEW_TOPIC, explaining_arguments
 from ottla.errors import ArgumentError, KafkaError, UnsupportedVersionError
 from ottla.ids import Uuid, repr_with_ids, uuid_text
 from ottla.wire.messages.create_partitions import (
@@ -39,6 +40,9 @@ class NewTopic(NamedTuple):
     replicas: Mapping[int, Sequence[int]] | Sequence[Sequence[int]] | None = None
     """The brokers of each partition, preferred leader first. Takes the place of the two numbers."""
     configs: Mapping[str, object] | None = None
+
+
+NewTopic.__new__ = explaining_arguments(NewTopic.__new__, NEW_TOPIC)  # type: ignore[method-assign]
 
 
 class CreatedTopic(NamedTuple):
