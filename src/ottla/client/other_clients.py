@@ -77,6 +77,12 @@ ADMIN: dict[str, str] = {
     # kafka-python and aiokafka
     "start": "drop it: a client is ready when it is made. Write `async with aio.Admin(…) as admin:`",
     "describe_groups": "`describe_groups` is `describe_consumer_groups` here, or `describe_classic_groups`",
+    "alter_group_offsets": "`alter_group_offsets` is `alter_consumer_group_offsets` here",
+    "remove_group_members": "`remove_group_members` is `remove_members` here",
+    "list_partition_offsets": "`list_partition_offsets` is `list_offsets` here",
+    "reset_configs": "`reset_configs` is alter_configs({resource: {name: None}}) here",
+    "wait_for_topics": "drop it: create_topics() returns when the topics are there",
+    "api_versions": "no method does this: `ottla brokers api-versions` shows the versions that brokers serve",
     "delete_groups": "`delete_groups` is `delete_consumer_groups` here",
     "list_group_offsets": "`list_group_offsets` is `list_consumer_group_offsets` here",
     "delete_group_offsets": "`delete_group_offsets` is `delete_consumer_group_offsets` here",

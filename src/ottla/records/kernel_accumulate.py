@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla.records import kernel_fields as fields
 from ottla.records import layout
@@ -317,6 +317,16 @@ class Delivery:
     def exception(self, timeout: float | None = None) -> KafkaError | None:
         """Wait up to `timeout` seconds; returns why the record was not stored, None if it was."""
         return self.batch.exception(self.index, timeout)  # type: ignore[no-any-return]  # a room above has the class
+
+    @property
+    def get(self) -> NoReturn:
+        """Not there: for programs that come from kafka-python."""
+        raise AttributeError("`get` is `result` here: delivery.result(timeout=10)")
+
+    @property
+    def add_callback(self) -> NoReturn:
+        """Not there: for programs that come from kafka-python."""
+        raise AttributeError("`add_callback` is on_delivery here: producer.send(…, on_delivery=f), with f(metadata, error)")
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         return self.batch.await_result(self.index, self.timestamp).__await__()  # type: ignore[no-any-return]

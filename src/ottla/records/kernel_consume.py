@@ -8,7 +8,7 @@ are copied out. It remembers where it stopped, so a batch may be taken in severa
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from ottla.errors import CorruptRecords
 from ottla.records import kernel_fields as fields
@@ -85,6 +85,11 @@ class ConsumerRecord:
             if name == key:
                 return value
         return default
+
+    @property
+    def error(self) -> NoReturn:
+        """Not there: for programs that come from confluent-kafka, where a message may be an error."""
+        raise AttributeError("records have no `error` here: poll() raises errors. Key and value are attributes: record.value")
 
     def astuple(self) -> tuple[str, int, int, int, Any, Any, Headers, int, int]:
         """(topic, partition, offset, timestamp, key, value, headers, timestamp_type, leader_epoch): the constructor's order."""

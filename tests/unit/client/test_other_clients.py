@@ -12,7 +12,7 @@ from unittest.mock import AsyncMock, create_autospec
 import pytest
 
 import ottla
-from ottla import Admin, Consumer, NewTopic, Producer, aio
+from ottla import Admin, Consumer, ConsumerRecord, Delivery, NewTopic, Producer, aio
 from ottla.client.other_clients import ADMIN, ARGUMENTS, CONSUMER, MODULE, PRODUCER
 
 FACES = [
@@ -64,6 +64,20 @@ def test_arguments_of_other_clients_say_what_is_here(call: Callable[[], object],
     with pytest.raises(TypeError) as raised:
         call()
     assert said in str(raised.value)
+
+
+def test_records_and_deliveries_say_what_is_here() -> None:
+    record: Any = ConsumerRecord("orders", 0, 1, value=b"x")
+    delivery: Any = Delivery(None, 0, 0)
+    for having, name, said in (
+        (record, "error", "poll() raises errors"),
+        (delivery, "get", "`get` is `result` here"),
+        (delivery, "add_callback", "on_delivery=f"),
+    ):
+        assert not hasattr(having, name)
+        with pytest.raises(AttributeError) as raised:
+            getattr(having, name)
+        assert said in str(raised.value)
 
 
 def test_every_method_in_the_table_of_arguments_exists() -> None:
