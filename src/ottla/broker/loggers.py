@@ -66,7 +66,7 @@ class PythonLoggers:
 
 def find_logger(name: str, known: Collection[str]) -> str:
     """The logger of `known` that is meant: by its name, as log lines print it, or by Kafka's name. Raises `KafkaError`."""
-    for meant in (name, f"{_PACKAGE}.{name}", _KAFKAS_NAMES.get(name), ROOT if name == _PACKAGE else None):
+    for meant in (name, f"{_PACKAGE}.{name}", _KAFKAS_NAMES.get(name, name), ROOT if name == _PACKAGE else name):
         if meant in known:
             return meant
     short = [each.removeprefix(f"{_PACKAGE}.") for each in known]
