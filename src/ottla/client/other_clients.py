@@ -179,7 +179,6 @@ MODULE: dict[str, str] = {
 """What one imports from other clients → what to import here."""
 
 
-_NEW = ".__new__"
 _IS_COROUTINE = 0x80
 """`inspect.CO_COROUTINE`: importing `inspect` would double the time that importing `ottla.Producer` takes."""
 _ASYNCIO_HOT = ("poll", "batches")
@@ -208,7 +207,7 @@ def explain_others(cls: type) -> None:
     is_asyncio = cls.__module__.endswith((".asynchronous", ".aio"))
     for name, arguments in ARGUMENTS[cls.__name__].items():
         if not (is_asyncio and name in _ASYNCIO_HOT):
-            setattr(cls, name, explaining_arguments(getattr(cls, name), arguments))
+            setattr(cls, name, explaining_arguments(getattr(cls, name), arguments, f"{cls.__name__}.{name}"))
     make = cls.__init__  # type: ignore[misc]  # of the class itself, not of an object
 
     @functools.wraps(make)
@@ -236,15 +235,13 @@ def own_names(names: Iterable[str], cls: type) -> list[str]:
     return sorted(name for name, value in found.items() if not isinstance(value, _Elsewhere))
 
 
-def explaining_arguments(call: F, arguments: Mapping[str, str]) -> F:
-    """`call`, with a sentence for keyword arguments that other clients have."""
+def explaining_arguments(call: F, arguments: Mapping[str, str], shown: str) -> F:
+    """`call`, which users know as `shown`, with a sentence for keyword arguments that other clients have."""
 
     names = frozenset(arguments)
 
     def mistake(kwargs: Mapping[str, object]) -> TypeError:
-        return TypeError(
-            f"{call.__qualname__.removesuffix(_NEW)}(): {next(arguments[name] for name in kwargs if name in arguments)}"
-        )
+        return TypeError(f"{shown}(): {next(arguments[name] for name in kwargs if name in arguments)}")
 
     if getattr(call, "__code__", None) is not None and call.__code__.co_flags & _IS_COROUTINE:
 

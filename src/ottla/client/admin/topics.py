@@ -42,7 +42,7 @@ class NewTopic(NamedTuple):
     configs: Mapping[str, object] | None = None
 
 
-NewTopic.__new__ = explaining_arguments(NewTopic.__new__, NEW_TOPIC)  # type: ignore[method-assign]
+NewTopic.__new__ = explaining_arguments(NewTopic.__new__, NEW_TOPIC, "NewTopic")  # type: ignore[method-assign]
 
 
 class CreatedTopic(NamedTuple):
