@@ -58,7 +58,9 @@ SENTENCES: dict[str, str] = {
     "kafka-metadata-shell": "write `ottla dump-log --cluster-metadata-decoder --files FILE` for a segment or a snapshot",
     "kafka-mirror-maker": _NO_CONNECT,
     "kafka-replica-verification": "write `ottla topics describe --check`",
+    "kafka-consumer-offset-checker": "write `ottla groups describe GROUP`, which shows offsets and lag",
     "kafka-run-class": "Java classes cannot run here: name the command itself, such as `ottla dump-log` or `ottla get-offsets`",
+    "kafka-simple-consumer-shell": "write `ottla consume TOPIC --partition 0 --offset earliest`",
     "kafka-server-start": (
         "write `ottla server start server.properties`, or `ottla up` for a node with sane defaults and no file; "
         "`ottla storage sample` writes a file to begin with"
@@ -78,14 +80,42 @@ SENTENCES: dict[str, str] = {
 """Scripts without such a command → what to do instead."""
 
 
+CLASSES: dict[str, str] = {
+    "BrokerApiVersionsCommand": "kafka-broker-api-versions",
+    "ClusterTool": "kafka-cluster",
+    "ConfigCommand": "kafka-configs",
+    "ConsoleConsumer": "kafka-console-consumer",
+    "ConsoleProducer": "kafka-console-producer",
+    "ConsumerGroupCommand": "kafka-consumer-groups",
+    "ConsumerOffsetChecker": "kafka-consumer-offset-checker",
+    "ConsumerPerformance": "kafka-consumer-perf-test",
+    "DeleteRecordsCommand": "kafka-delete-records",
+    "DumpLogSegments": "kafka-dump-log",
+    "EndToEndLatency": "kafka-e2e-latency",
+    "FeatureCommand": "kafka-features",
+    "GetOffsetShell": "kafka-get-offsets",
+    "JmxTool": "kafka-jmx",
+    "LeaderElectionCommand": "kafka-leader-election",
+    "LogDirsCommand": "kafka-log-dirs",
+    "MetadataQuorumCommand": "kafka-metadata-quorum",
+    "ProducerPerformance": "kafka-producer-perf-test",
+    "ReassignPartitionsCommand": "kafka-reassign-partitions",
+    "SimpleConsumerShell": "kafka-simple-consumer-shell",
+    "StorageTool": "kafka-storage",
+    "TopicCommand": "kafka-topics",
+    "TransactionsCommand": "kafka-transactions",
+}
+"""Classes that books give to kafka-run-class → the script that runs them."""
+
+
 def spelling(words: Sequence[str]) -> str | None:
     """The sentence for a command line that begins with the name of one of Kafka's scripts; None for other names."""
     script = _SUFFIX.sub("", words[0].replace("\\", "/").rpartition("/")[2])
+    if script == "kafka-run-class" and len(words) > 1 and (run := CLASSES.get(words[1].rpartition(".")[2])) is not None:
+        return spelling([run, *words[2:]])
     for name in (script, f"kafka-{script}"):
-        if name in SAME_OPTIONS:
-            return (
-                f"{words[0]} is `ottla {SAME_OPTIONS[name]}` here: ottla {SAME_OPTIONS[name]} {shlex.join(words[1:])}".rstrip()
-            )
+        if (command := SAME_OPTIONS.get(name)) is not None:
+            return f"{words[0]} is `ottla {command}` here: ottla {command} {shlex.join(words[1:])}".rstrip()
         if name in SENTENCES:
             return f"there is no {words[0]} here: {SENTENCES[name]}"
     return None

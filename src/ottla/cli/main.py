@@ -6,6 +6,7 @@ damage in their files end in one readable sentence and a non-zero exit code; a t
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -172,9 +173,25 @@ def _show(mistake: click.ClickException) -> None:
     if isinstance(mistake, click.NoSuchOption):
         near = " or ".join(_likely(mistake))
         text = f"there is no option {mistake.option_name}{f': did you mean {near}?' if near else ''}"
+    elif extra := _EXTRA.match(text):
+        text = _unexpected(mistake, extra[1])
     from ottla.config.values import InvalidConfig  # late: only errors need it
 
     warn(text, lines=isinstance(mistake.__cause__, InvalidConfig))  # all that is wrong with a server.properties: several lines
+
+
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$", re.DOTALL)
+"""click's words for arguments that a command has no place for."""
+
+
+def _unexpected(mistake: click.ClickException, words: str) -> str:
+    """What to say of arguments too many; a setting among them has a flag, if the command has one for settings."""
+    command = mistake.ctx.command if isinstance(mistake, click.UsageError) and mistake.ctx is not None else None
+    flags = {name for each in command.params for name in each.opts} if command is not None else set()
+    flag = next((each for each in ("--set", "--config") if each in flags), None)
+    if flag is not None and "=" in words:
+        return f"{words} is one argument too many: write {' '.join(f'{flag} {word}' for word in words.split())}"
+    return f"{words} is too much: the usage above shows which arguments the command takes"
 
 
 def _likely(mistake: click.NoSuchOption) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from tests.support.servers.ottla_cli import run_cli
 
 from ottla.cli.common.spelling import repeat_flags
-from ottla.cli.kafka_scripts import SAME_OPTIONS, spelling
+from ottla.cli.kafka_scripts import CLASSES, SAME_OPTIONS, SENTENCES, spelling
 from ottla.records import kernel
 from ottla.records.kernels import is_compiled
 
@@ -105,6 +105,9 @@ def test_version_says_which_kernels_are_in_use() -> None:
         (("zookeeper-shell.sh", "x"), "`ottla quorum describe`"),
         (("kafka-server-start.sh", "server.properties"), "write `ottla server start server.properties`"),
         (("server-start", "server.properties"), "write `ottla server start server.properties`"),
+        (("kafka-run-class.sh", "kafka.tools.GetOffsetShell", "--topic", "a"), "here: ottla get-offsets --topic a"),
+        (("kafka-run-class.sh", "org.example.Other"), "Java classes cannot run here"),
+        (("kafka-consumer-offset-checker.sh", "--group", "g"), "write `ottla groups describe GROUP`"),
         (("acls", "--list"), "Ottla has no access control yet"),
     ],
 )
@@ -117,6 +120,7 @@ def test_scripts_of_kafka_get_their_spelling(words: tuple[str, ...], sentence: s
 def test_every_script_of_kafka_is_known_and_its_command_exists() -> None:
     for script in APACHE_SCRIPTS.split():
         assert spelling([f"{script}.sh"]) is not None, script
+    assert set(CLASSES.values()) <= {*SAME_OPTIONS, *SENTENCES}
     for command in SAME_OPTIONS.values():
         said = run_cli(*command.split()[: 2 if command.startswith(("perf", "brokers")) else 1], "--help")
         assert said.rc == 0, command
@@ -145,3 +149,9 @@ def test_refused_flags_are_not_suggested() -> None:
 )
 def test_property_flags_take_several_values(given: list[str], meant: list[str]) -> None:
     assert repeat_flags(given) == meant
+
+
+def test_argument_too_many_names_the_flag_for_settings() -> None:
+    said = run_cli("configs", "alter", "broker-logger", "1", "requests=DEBUG")
+    assert (said.rc, "one argument too many: write --set requests=DEBUG" in said.err) == (2, True)
+    assert "extra is too much: the usage above shows" in run_cli("storage", "random-uuid", "extra").err
