@@ -27,9 +27,16 @@ def partition_of(given: Any) -> TopicPartition:
     raise TypeError(f"a partition is a TopicPartition or (topic, number), not {given!r}")
 
 
+def is_one_partition(given: tuple[Any, ...]) -> bool:
+    """Whether positional arguments name one partition, as (topic, number) or as topic, number; not a collection of one."""
+    if len(given) == 2:
+        return isinstance(given[0], str)
+    return len(given) == 1 and isinstance(given[0], tuple) and len(given[0]) == 2 and isinstance(given[0][0], str)
+
+
 def partitions_of(given: tuple[Any, ...]) -> list[TopicPartition]:
     """Partitions, given one by one or as one collection of them."""
-    if len(given) == 1 and not isinstance(given[0], tuple):
+    if len(given) == 1 and not is_one_partition(given):
         if isinstance(given[0], str) or not isinstance(given[0], Iterable):
             raise TypeError(f"partitions are TopicPartitions, not {given[0]!r}")
         given = tuple(given[0])

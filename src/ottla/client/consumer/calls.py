@@ -8,9 +8,9 @@ A call that hands out records returns a `Read`; the face reads, because buffered
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from ottla.client.consumer import arguments, columns
 from ottla.client.consumer.arguments import PartitionLike, TimeLike
@@ -29,6 +29,7 @@ from ottla.client_core.consumer.reset import EARLIEST, LATEST, Reset
 from ottla.client_core.group.membership import Event, Left
 from ottla.client_core.metadata import PartitionInfo
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
+from ottla.client_core.timeouts import seconds
 from ottla.env.clock import Clock
 from ottla.errors import TimeoutError, WakeupError
 from ottla.ids import TopicPartition, Uuid
@@ -306,7 +307,7 @@ def poll(
     What earlier polls returned counts as dealt with: automatic commits cover it.
     """
     limit, reader = self._limit(max_records), self._reader
-    return timeout, lambda: reader.take(limit), None
+    return seconds("poll", timeout), lambda: reader.take(limit), None
 
 
 def batches(
@@ -314,7 +315,7 @@ def batches(
 ) -> Read[dict[TopicPartition, list[ConsumerRecord[K, V]]]]:
     """As `poll`, with a list for each partition. Without `max_records`, everything that is buffered."""
     limit, reader = _ALL_RECORDS if max_records is None else self._limit(max_records), self._reader
-    return timeout, lambda: reader.take_batches(limit), None
+    return seconds("batches", timeout), lambda: reader.take_batches(limit), None
 
 
 def refill(self: ConsumerFace) -> Read[bool]:
@@ -328,13 +329,13 @@ def consume_arrow(self: ConsumerFace, timeout: float | None = 1.0) -> Read[pyarr
 
     Columns: topic, partition, offset, timestamp, key, value, headers. Waits up to `timeout` seconds for the first record.
     """
-    reader = self._rewound()
+    timeout, reader = seconds("consume_arrow", timeout), self._rewound()
     return timeout, reader.take_views, lambda found: columns.to_table(found, reader.spare)
 
 
 def consume_columns(self: ConsumerFace, timeout: float | None = 1.0) -> Read[dict[TopicPartition, Columns]]:
     """As `consume_arrow`, as plain buffers in Arrow's layout for each partition."""
-    reader = self._rewound()
+    timeout, reader = seconds("consume_columns", timeout), self._rewound()
     return timeout, reader.take_views, lambda found: columns.to_all_columns(found, reader.spare)
 
 
@@ -353,7 +354,7 @@ async def read_ranges(
     progress = Ranges({arguments.partition_of(each): each_range for each, each_range in ranges.items()}, form)
     with self._entered("read_ranges"):
         core = self._core
-        limit_s = core.waiting.limit_s(timeout)
+        limit_s = core.waiting.limit_s(seconds("read_ranges", timeout))
         self._do(lambda: progress.begin(core))
     while not progress.is_done:
         with self._entered("read_ranges"):
@@ -379,10 +380,28 @@ def wakeup(self: ConsumerFace) -> None:
 # Where in the partitions
 
 
-async def position(self: ConsumerFace, partition: PartitionLike, timeout: float | None = None) -> int:
-    """The offset of the next record that this consumer gets of a partition."""
-    each = arguments.partition_of(partition)
-    return await self._run(lambda: self._core.position(each, timeout))
+@overload
+async def position(self: ConsumerFace, partition: PartitionLike, timeout: float | None = None) -> int: ...
+@overload
+async def position(self: ConsumerFace, topic: str, number: int, /, *, timeout: float | None = None) -> int: ...
+@overload
+async def position(
+    self: ConsumerFace, partitions: Iterable[PartitionLike], /, *, timeout: float | None = None
+) -> dict[TopicPartition, int]: ...
+@overload
+async def position(
+    self: ConsumerFace, first: PartitionLike, second: PartitionLike, /, *more: PartitionLike, timeout: float | None = None
+) -> dict[TopicPartition, int]: ...
+async def position(self: ConsumerFace, partition: Any, *more: Any, timeout: float | None = None) -> Any:
+    """The offset of the next record that this consumer gets of a partition. Of several, given one by one or as a collection,
+    a dict.
+    """
+    if more and not isinstance(partition, str) and not isinstance(more[-1], tuple):
+        more, timeout = more[:-1], more[-1]
+    given = (partition, *more)
+    chosen, limit_s = arguments.partitions_of(given), seconds("position", timeout)
+    found = await self._run(lambda: self._core.positions(chosen, limit_s))
+    return found[chosen[0]] if arguments.is_one_partition(given) else found
 
 
 def seek(self: ConsumerFace, partition: Any, offset: int | OffsetAndMetadata | None = None) -> None:
@@ -433,8 +452,8 @@ def paused(self: ConsumerFace) -> set[TopicPartition]:
 
 async def commit(self: ConsumerFace, offsets: Any = None, timeout: float | None = None) -> None:
     """Commit and wait for the answer, with retries: everything handed out, or `offsets` (see `commit_async`)."""
-    chosen = arguments.offsets_of(offsets)
-    await self._run(lambda: self._core.offsets.commit(chosen, timeout))
+    chosen, limit_s = arguments.offsets_of(offsets), seconds("commit", timeout)
+    await self._run(lambda: self._core.offsets.commit(chosen, limit_s))
 
 
 def commit_async(self: ConsumerFace, offsets: Any = None, callback: CommitCallback | None = None) -> None:
@@ -449,9 +468,12 @@ def commit_async(self: ConsumerFace, offsets: Any = None, callback: CommitCallba
 async def committed(
     self: ConsumerFace, *partitions: Any, timeout: float | None = None
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """What the group has committed for these partitions; None where nothing is."""
-    chosen = arguments.partitions_of(partitions)
-    return await self._run(lambda: self._core.offsets.committed(chosen, timeout))
+    """What the group has committed: a dict, for one partition too. None where nothing is.
+
+    Partitions are given one by one or as a collection, as for `position`.
+    """
+    chosen, limit_s = arguments.partitions_of(partitions), seconds("committed", timeout)
+    return await self._run(lambda: self._core.offsets.committed(chosen, limit_s))
 
 
 async def offsets_for_times(
@@ -459,19 +481,20 @@ async def offsets_for_times(
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
     """The first record of each partition at or after a time; None where there is none."""
     wanted = {arguments.partition_of(each): arguments.timestamp_of(time) for each, time in times.items()}
-    return await self._run(lambda: self._core.offsets.by_time(wanted, timeout))
+    limit_s = seconds("offsets_for_times", timeout)
+    return await self._run(lambda: self._core.offsets.by_time(wanted, limit_s))
 
 
 async def beginning_offsets(self: ConsumerFace, *partitions: Any, timeout: float | None = None) -> dict[TopicPartition, int]:
     """The offsets of the first records."""
-    chosen = arguments.partitions_of(partitions)
-    return await self._run(lambda: self._core.offsets.first(chosen, timeout))
+    chosen, limit_s = arguments.partitions_of(partitions), seconds("beginning_offsets", timeout)
+    return await self._run(lambda: self._core.offsets.first(chosen, limit_s))
 
 
 async def end_offsets(self: ConsumerFace, *partitions: Any, timeout: float | None = None) -> dict[TopicPartition, int]:
     """The offsets after the last records that this consumer may read."""
-    chosen = arguments.partitions_of(partitions)
-    return await self._run(lambda: self._core.offsets.end(chosen, timeout))
+    chosen, limit_s = arguments.partitions_of(partitions), seconds("end_offsets", timeout)
+    return await self._run(lambda: self._core.offsets.end(chosen, limit_s))
 
 
 def lag(self: ConsumerFace, partition: PartitionLike) -> int | None:
@@ -485,25 +508,29 @@ def lag(self: ConsumerFace, partition: PartitionLike) -> int | None:
 
 async def partitions_for(self: ConsumerFace, topic: str, timeout: float | None = None) -> list[PartitionInfo]:
     """The partitions of a topic."""
-    return await self._run(lambda: self._core.partitions_for(topic, timeout))
+    limit_s = seconds("partitions_for", timeout)
+    return await self._run(lambda: self._core.partitions_for(topic, limit_s))
 
 
 async def list_topics(self: ConsumerFace, timeout: float | None = None) -> dict[str, int]:
     """Every topic that this client may see, with its number of partitions."""
-    return await self._run(lambda: self._core.list_topics(timeout))
+    limit_s = seconds("list_topics", timeout)
+    return await self._run(lambda: self._core.list_topics(limit_s))
 
 
 async def client_instance_id(self: ConsumerFace, timeout: float | None = None) -> Uuid:
     """The id by which the cluster knows this consumer's metrics (KIP-714); waits up to `timeout` seconds for it."""
-    return await self._run(lambda: self._core.client_instance_id(timeout))
+    limit_s = seconds("client_instance_id", timeout)
+    return await self._run(lambda: self._core.client_instance_id(limit_s))
 
 
 # The end
 
 
-async def close(self: ConsumerFace, timeout: float = CLOSE_TIMEOUT_S, *, leave: bool | None = None) -> None:
+async def close(self: ConsumerFace, timeout: float | None = CLOSE_TIMEOUT_S, *, leave: bool | None = None) -> None:
     """Commit what was handed out, if automatic commits are on, leave the group, and end. May be called twice.
 
     `leave` says whether to leave the group; by default static members (group.instance.id) stay in it.
     """
-    await self._close(timeout, leave, is_step_done=True)
+    limit_s = seconds("close", timeout)
+    await self._close(CLOSE_TIMEOUT_S if limit_s is None else limit_s, leave, is_step_done=True)

@@ -19,7 +19,7 @@ from ottla.client.consumer.waiting import Waiting
 from ottla.client.patience import Patience
 from ottla.client.world import ClientWorld
 from ottla.client_core.consumer.reset import Reset
-from ottla.client_core.consumer.subscription import NO_EPOCH, Mode, Position
+from ottla.client_core.consumer.subscription import NO_EPOCH, Mode, PartitionState, Position
 from ottla.client_core.group.membership import Event, Failed, LeaveOption, Lost, Revoke, ServerRegex, Subscription
 from ottla.client_core.metadata import PartitionInfo
 from ottla.client_core.offsets import ConsumerGroupMetadata
@@ -343,25 +343,28 @@ class ConsumerCore:
             state.start_reset(reset)
         self.parts.runner.wake()
 
-    async def position(self, partition: TopicPartition, timeout_s: float | None) -> int:
-        """The offset of the next record that the caller gets."""
-        state, metadata = self.subscription.state(partition), self.parts.metadata
+    async def positions(self, partitions: Collection[TopicPartition], timeout_s: float | None) -> dict[TopicPartition, int]:
+        """The offsets of the next records that the caller gets."""
+        states, metadata = [self.subscription.state(each) for each in partitions], self.parts.metadata
+
+        def missing() -> Iterator[PartitionState]:
+            return (state for state in states if state.position is None and state.error is None)
 
         def why() -> KafkaError | None:
-            return metadata.topic_error(partition.topic) or metadata.failure
+            first = next(missing(), None)
+            return (None if first is None else metadata.topic_error(first.topic_partition.topic)) or metadata.failure
 
-        await self.waiting.done(
-            lambda: state.position is not None or state.error is not None,
-            timeout_s,
-            f"the position in {partition} was not found",
-            why,
-        )
-        if state.position is None:
-            assert state.error is not None
-            raise state.error
-        found = self.reader.position(partition)
-        assert found is not None
-        return found.offset
+        listed = ", ".join(map(str, partitions))
+        what = f"the position in {listed} was not found" if len(states) == 1 else f"the positions in {listed} were not found"
+        await self.waiting.done(lambda: next(missing(), None) is None, timeout_s, what, why)
+        found: dict[TopicPartition, int] = {}
+        for state in states:
+            position = self.reader.position(state.topic_partition)
+            if position is None:
+                assert state.error is not None
+                raise state.error
+            found[state.topic_partition] = position.offset
+        return found
 
     def lag(self, partition: TopicPartition) -> int | None:
         """How many offsets lie between the position and the end, as the last answer told; None if that is not known yet."""

@@ -28,6 +28,7 @@ from ottla.client_core.metadata import PartitionInfo
 from ottla.client_core.producer.accumulator import ANY_PARTITION, MemoryTicket
 from ottla.client_core.producer.batch import ProducerBatch
 from ottla.client_core.producer.delivery import RecordMetadata
+from ottla.client_core.timeouts import seconds
 from ottla.errors import BufferExhaustedError, IllegalStateError, KafkaError
 from ottla.errors.faults import without_frames
 from ottla.ids import Uuid
@@ -281,7 +282,8 @@ async def send_many(
 
 async def flush(self: ProducerFace, timeout: float | None = None) -> None:
     """Send everything now, and wait up to `timeout` seconds until it is stored or has failed."""
-    await self._run(lambda core: core.flush(timeout))
+    limit_s = seconds("flush", timeout)
+    await self._run(lambda core: core.flush(limit_s))
 
 
 async def partitions_for(self: ProducerFace, topic: str) -> list[PartitionInfo]:
@@ -292,7 +294,8 @@ async def partitions_for(self: ProducerFace, topic: str) -> list[PartitionInfo]:
 
 async def client_instance_id(self: ProducerFace, timeout: float | None = None) -> Uuid:
     """The id by which the cluster knows this producer's metrics (KIP-714); waits up to `timeout` seconds for it."""
-    return await self._run(lambda core: core.client_instance_id(timeout))
+    limit_s = seconds("client_instance_id", timeout)
+    return await self._run(lambda core: core.client_instance_id(limit_s))
 
 
 def watch_batches(self: ProducerFace, on_finished: OnBatch) -> None:
@@ -302,8 +305,9 @@ def watch_batches(self: ProducerFace, on_finished: OnBatch) -> None:
 
 async def close(self: ProducerFace, timeout: float | None = None) -> None:
     """Send what is left, for up to `timeout` seconds (None: as long as it takes), then end. More calls do nothing."""
+    limit_s = seconds("close", timeout)
     if not self._is_closed:
-        await self._close(timeout)
+        await self._close(limit_s)
 
 
 # Transactions

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, overload
 
 from ottla.client_core.producer.batch import ProducerBatch
 from ottla.client_core.producer.delivery import RecordMetadata
+from ottla.client_core.timeouts import seconds
 from ottla.errors import KafkaError
 from ottla.records.kernels import Delivery, Places
 
@@ -117,7 +118,7 @@ class Deliveries(Sequence[Delivery]):
 
     def first_failure(self, timeout: float | None = None) -> tuple[int, KafkaError] | None:
         """Wait up to `timeout` seconds for each batch; returns (number, error) of the first record that was not stored."""
-        is_stored = True
+        timeout, is_stored = seconds("wait", timeout), True
         for batch in self._wanted(timeout):
             is_stored = batch.exception(0, timeout) is None and not batch.parts and is_stored
         return None if is_stored else self._first_failure()

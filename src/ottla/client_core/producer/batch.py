@@ -16,6 +16,7 @@ from struct import Struct
 from typing import Any
 
 from ottla.client_core.producer.delivery import UNKNOWN_OFFSET, RecordMetadata, Waiting
+from ottla.client_core.timeouts import seconds
 from ottla.errors import InvalidRecordError, KafkaError
 from ottla.ids import ZERO_UUID
 from ottla.records import patch
@@ -309,13 +310,13 @@ class ProducerBatch(OpenBatch):
     def result(self, index: int, timestamp: int, timeout_s: float | None) -> RecordMetadata:
         """Wait for the batch; returns the record's metadata or raises its error."""
         if not self.is_done:
-            self._wait(timeout_s)
+            self._wait(seconds("result", timeout_s))
         return self.metadata_of(index, timestamp)
 
     def exception(self, index: int, timeout_s: float | None) -> KafkaError | None:
         """Wait for the batch; returns the record's error."""
         if not self.is_done:
-            self._wait(timeout_s)
+            self._wait(seconds("exception", timeout_s))
         return self.error_of(index)
 
     def _wait(self, timeout_s: float | None) -> None:

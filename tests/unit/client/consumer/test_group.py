@@ -199,6 +199,16 @@ def test_commits_of_records_offsets_and_everything(face: Any, broker: Broker, to
             consumer.commit({first: -1})
 
 
+def test_committed_takes_partitions_as_position_does(face: Any, broker: Broker, topic: str) -> None:
+    one, two = sorted(both(topic))
+    with face(broker.bootstrap_servers, group_id=f"group-of-{topic}") as consumer:
+        consumer.commit({one: 3})
+        stored = {one: OffsetAndMetadata(3)}
+        assert consumer.committed(one) == consumer.committed(topic, 0) == consumer.committed([one]) == stored
+        for given in ((one, two), ([one, two],), ((one, two),)):
+            assert consumer.committed(*given) == {**stored, two: None}
+
+
 def test_automatic_commits_cover_what_was_handed_out_before(face: Any, broker: Broker, topic: str) -> None:
     first = min(both(topic))
     given = {"group_id": f"group-of-{topic}", "auto_offset_reset": "earliest"}

@@ -257,6 +257,49 @@ def test_a_consumer_used_twice_at_once_says_so(consumer: Any, topic: str) -> Non
     assert not thread.is_alive()
 
 
+CALLS_WITH_TIMEOUTS: dict[str, tuple[Any, ...]] = {
+    "poll": (),
+    "batches": (),
+    "consume_arrow": (),
+    "consume_columns": (),
+    "position": (("t", 0),),
+    "commit": (),
+    "committed": (("t", 0),),
+    "offsets_for_times": ({("t", 0): 0},),
+    "beginning_offsets": (("t", 0),),
+    "end_offsets": (("t", 0),),
+    "partitions_for": ("t",),
+    "list_topics": (),
+    "client_instance_id": (),
+    "close": (),
+}
+
+
+def test_every_timeout_is_checked_at_the_call(consumer: Any) -> None:
+    for name, args in CALLS_WITH_TIMEOUTS.items():
+        for wrong, kind in (("5", TypeError), (-1, ValueError)):
+            with pytest.raises(kind, match=rf"^{name}\(timeout={wrong!r}\): a timeout is a number of seconds"):
+                getattr(consumer, name)(*args, timeout=wrong)
+    consumer.close(None)  # as long as without an argument
+
+
+def test_position_and_committed_take_partitions_alike(consumer: Any, topic: str) -> None:
+    one, two = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    consumer.seek(one, 3)
+    consumer.seek(two, 4)
+    assert consumer.position(one) == consumer.position((topic, 0)) == consumer.position(topic, 0) == 3
+    assert consumer.position(one, 5) == consumer.position(partition=one, timeout=5) == 3
+    assert consumer.position([one]) == {one: 3}
+    several: list[tuple[Any, ...]] = [(one, two), ([one, two],), ((one, two),), ({one, two},)]
+    for given in several:
+        assert consumer.position(*given) == {one: 3, two: 4}
+        assert consumer.position(*given, timeout=5) == {one: 3, two: 4}
+        assert set(consumer.end_offsets(*given)) == {one, two}
+    assert consumer.position([]) == {}
+    with pytest.raises(TypeError, match="a partition is a TopicPartition"):
+        consumer.position([topic])
+
+
 def test_misuse_is_told_at_the_call(face: Any, broker: Broker, topic: str) -> None:
     with face(broker.bootstrap_servers) as consumer:
         with pytest.raises(IllegalStateError, match="subscribe"):

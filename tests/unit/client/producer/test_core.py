@@ -9,6 +9,7 @@ from tests.support.nodes.fake_node import FakeNetwork, FakeNode, FakeStream
 from tests.support.producers.model_cluster import NODES, TOPIC, ModelCluster
 from tests.support.producers.settings import small_settings
 
+from ottla import Producer
 from ottla.client.producer.asynchronous import TaskWaiting
 from ottla.client.producer.core import ProducerCore, codec_level, set_done
 from ottla.client.real_world import real_client_world
@@ -196,3 +197,13 @@ def test_a_caller_that_stopped_waiting_is_left_alone() -> None:
         assert done.cancelled()
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize(("wrong", "kind"), [("5", TypeError), (-1, ValueError)])
+def test_timeouts_are_checked_at_the_call(broker: Broker, wrong: Any, kind: type[Exception]) -> None:
+    with Producer(broker.bootstrap_servers, linger_ms=60_000) as producer:
+        delivery, many = producer.send("t", b"v"), producer.send_many("t", [b"v"])
+        calls = [producer.flush, producer.client_instance_id, producer.close, delivery.result, delivery.exception]
+        for call in [*calls, many.wait, many.result, many.ranges, many.first_failure]:
+            with pytest.raises(kind, match="a timeout is a number of seconds"):
+                call(timeout=wrong)
