@@ -109,7 +109,7 @@ class Producer(Client):
         text, is_repeatable = value_text(batch.values[0]), not self.plan.is_idempotent
         send = self._open[batch] = self.stage.history.send(self.name, place.name, text, is_repeatable=is_repeatable)
         try:
-            await producer.send(
+            delivery = await producer.send(
                 place.topic.name,
                 batch.values[0],
                 batch.keys[0],
@@ -117,6 +117,8 @@ class Producer(Client):
                 timestamp=self.stage.now_ms(),
                 on_delivery=partial(self._delivered, batch),
             )
+            if batch.number % 3 == 2:
+                delivery.batch.want()  # as a caller does who begins to wait; the outcome comes by the callback
         except (KafkaTimeoutError, ValueError) as error:
             # The topic's metadata did not come in time, or a deleted topic has come back with fewer partitions.
             del self._open[batch]
