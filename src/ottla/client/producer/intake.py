@@ -57,6 +57,8 @@ class Intake:
         self._states: dict[str, TopicState] = {}
         self._leaders: dict[str, tuple[int, int, list[int]]] = {}
         """Topic → (version of the metadata, how many partitions, their leaders' node ids or -1)."""
+        self._weighed: dict[str, int] = {}
+        """Topic → after which look of the loop its partitions were weighed."""
         if isinstance(found, DefaultPartitioner):
             core.choose_partitions = self._choose_partitions
             core.sender.node_tried = found.node_tried
@@ -142,7 +144,10 @@ class Intake:
         """The next partitions for records without a key; called under the accumulator's lock."""
         assert isinstance(self._partitioner, DefaultPartitioner)
         state = self._state(topic)
-        self._partitioner.observe(state, self._core.accumulator.lengths(topic), self._leaders[topic][2])
+        accumulator = self._core.accumulator
+        if self._weighed.get(topic) != accumulator.looks:  # as Kafka: weights are made once for each round of sending
+            self._weighed[topic] = accumulator.looks
+            self._partitioner.observe(state, accumulator.lengths(topic), self._leaders[topic][2])
         return self._partitioner.next_partitions(state, number)
 
     def check_size(self, topic: str, key: bytes | None, value: bytes | None, headers: bytes) -> None:

@@ -112,6 +112,8 @@ class Accumulator:
         """Whether a batch became full since the loop looked."""
         self.is_woken = False
         """Whether the loop has been woken since it looked."""
+        self.looks = 0
+        """How often the loop has looked."""
         self.flushes = 0
         """How many callers wait for everything to be sent: batches do not linger then."""
         self.wake: Callable[[], Any] | None = None
@@ -304,6 +306,7 @@ class Accumulator:
 
     def looked(self, wakes_ms: int) -> None:
         """The loop is about to look at the batches, and does so again at `wakes_ms` at the latest."""
+        self.looks += 1
         self.is_batch_full = False
         self.is_woken = False
         self.loop_wakes_ms = wakes_ms

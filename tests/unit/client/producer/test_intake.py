@@ -70,11 +70,13 @@ def test_keyless_records_avoid_partitions_without_a_leader_with_a_queue_or_of_a_
             accumulator.append("t", partition, (0, None, b"v", NO_HEADERS), None, 0)
         for _ in range(9):
             accumulator.append("t", 0, (0, None, b"v" * 100, NO_HEADERS), None, 0)
+        accumulator.looked(0)
         chosen = core.choose_partitions("t", 4, 3_000)
         assert 30 <= chosen.count(0) <= 300  # 1 of 28
         assert core.sender.node_tried is not None
         core.sender.node_tried(2, 0, True)
         core.sender.node_tried(2, 51, False)
+        accumulator.looked(0)
         assert set(core.choose_partitions("t", 4, 500)) == {0, 1, 2}
 
     with_intake(check, partitioner_availability_timeout_ms=50)
