@@ -117,7 +117,7 @@ class Site:
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=90,
+            timeout=HANG_S,
             check=False,
         )
         assert done.returncode == 0, f"{line}: {done.stdout}\n{done.stderr}\n{self.logs()}"

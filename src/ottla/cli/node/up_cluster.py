@@ -43,6 +43,12 @@ def up_cluster(
     if count % 2 == 0:
         warn(f"--nodes {count}: a quorum of {count} survives no more failures than one of {count - 1}; prefer an odd number")
 
+    def metrics(node_id: int) -> dict[str, str]:
+        """The port of a node's metrics, if they are wanted: one after the other, or any that are free."""
+        if metrics_port is None:
+            return {}
+        return {"ottla.metrics.port": str(metrics_port + node_id - 1 if metrics_port else 0)}
+
     def tell(children: list[Child]) -> None:
         if as_json or not quiet:
             _tell(children, data, as_json)
@@ -51,27 +57,26 @@ def up_cluster(
         ports = ports or list(zip(free.ports[:count], free.ports[count:], strict=True))
         voters = [{**settings, **overrides} for settings in cluster_settings(host, ports, str(data))]
 
+        for settings in voters:
+            settings |= metrics(int(settings["node.id"]))
+
         def new_node(node_id: int) -> dict[str, str]:
-            return further_node(voters[0], host, port and port + node_id - 1, node_id, data)
+            return further_node(voters[0], host, port and port + node_id - 1, node_id, data) | metrics(node_id)
 
         nodes = [*voters, *(new_node(each) for each in added_nodes(data) if each > count)]
-        for settings in nodes if metrics_port is not None else ():
-            settings["ottla.metrics.port"] = str(metrics_port + int(settings["node.id"]) - 1 if metrics_port else 0)
         asyncio.run(run_cluster(nodes, data, level, log_dir, tell, new_node))
 
 
 def further_node(voter: Mapping[str, str], host: str, port: int, node_id: int, data: Path) -> dict[str, str]:
     """The settings of a broker that is added to the voters. `port` 0: any that is free."""
     host = f"[{host}]" if ":" in host and not host.startswith("[") else host
-    settings = {
+    return {
         **voter,
         "process.roles": "broker",
         "node.id": str(node_id),
         "listeners": f"PLAINTEXT://{host}:{port}",
         "log.dirs": f"{data}/node-{node_id}",
     }
-    settings.pop("ottla.metrics.port", None)
-    return settings
 
 
 def _data_flag(data: Path) -> str:

@@ -8,6 +8,7 @@ import click
 import pytest
 
 from ottla.cli.node import up_cluster as module
+from ottla.cli.node.cluster import keep_added
 from ottla.cli.node.up_cluster import _tell, up_cluster
 
 CHILDREN = [
@@ -71,3 +72,19 @@ def test_suggested_commands_find_the_cluster_if_any_node_is_down(capsys: pytest.
     said = capsys.readouterr().out
     assert "  export OTTLA_BOOTSTRAP_SERVERS=127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094\n" in said
     assert "  ottla topics create greetings --partitions 6\n" in said
+
+
+def test_added_nodes_are_brokers_with_the_next_ports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    started: list[dict[str, str]] = []
+
+    async def keep(nodes: list[dict[str, str]], *_: object) -> None:
+        started.extend(nodes)
+
+    monkeypatch.setattr(module, "run_cluster", keep)
+    keep_added(tmp_path, 4)
+    up_cluster("127.0.0.1", 9092, 3, tmp_path, {}, 7000, None, "INFO", False, False)
+    assert [each["node.id"] for each in started] == ["1", "2", "3", "4"]
+    added = started[3]
+    assert (added["process.roles"], added["listeners"]) == ("broker", "PLAINTEXT://127.0.0.1:9095")
+    assert (added["ottla.metrics.port"], added["log.dirs"]) == ("7003", f"{tmp_path}/node-4")
+    assert added["controller.quorum.voters"] == started[0]["controller.quorum.voters"]
