@@ -42,7 +42,7 @@ def renamed(found: list[Event], new: str, old: str) -> list[Event]:
     [
         (),
         ("--acks", "0", "--repeating-keys", "2", "--value-prefix", "7", "--message-create-time", "1000"),
-        ("--command-config", "small.properties"),
+        pytest.param(("--command-config", "small.properties"), marks=pytest.mark.slow),
     ],
     ids=["plain", "keys", "refused"],
 )
@@ -62,7 +62,7 @@ def test_producer_prints_kafkas_events(
     assert comparable(ours) == comparable(renamed(theirs, *created))
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=pytest.mark.slow), "consumer"])
 def test_consumer_prints_kafkas_events(
     ottla: RunOttla, apache_kafka: ApacheKafka, bootstrap: str, created: tuple[str, str], protocol: str
 ) -> None:

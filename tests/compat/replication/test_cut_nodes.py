@@ -68,7 +68,6 @@ def isolate(cluster: Cluster, run: Recorded, direction: str, from_clients: bool,
     return sent
 
 
-@pytest.mark.slow
 def test_leader_is_cut_off_from_the_others(tmp_path: Path) -> None:
     cut_leader(tmp_path, "both")
 
