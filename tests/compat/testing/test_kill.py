@@ -10,7 +10,7 @@ from tests.support.servers.kafka_server import HANG_S
 from ottla.testing import Broker
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
-KILLS = 6
+KILLS = 3
 
 
 @pytest.mark.parametrize("process", [False, True], ids=["thread", "process"])

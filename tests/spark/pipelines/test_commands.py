@@ -63,6 +63,7 @@ def test_broken_flow_ends_with_one_sentence_and_a_log(folder: Path) -> None:
     assert "=== Streaming Query ===" in log.read_text()
 
 
+@pytest.mark.slow
 def test_test_of_a_pipeline_that_fails_shows_the_differences(folder: Path) -> None:  # test_page.py has one that passes
     expected = folder / "tests" / "large-orders-only" / "expected" / "large-orders.jsonl"
     expected.write_text(expected.read_text().replace("250.0", "251.0"))

@@ -88,6 +88,7 @@ def divide():
     assert "=== Streaming Query ===" in raised.value.trace
 
 
+@pytest.mark.slow
 def test_every_looks_again_until_it_is_stopped(
     pipeline: Callable[[dict[str, str]], Spec], spark: Any, topic: str, shared_broker: Broker
 ) -> None:
@@ -122,6 +123,7 @@ def test_continuous_run_computes_views_again(
     assert seen[-1] == 11
 
 
+@pytest.mark.slow
 def test_flow_settings_hold_while_it_starts_only(
     pipeline: Callable[[dict[str, str]], Spec], spark: Any, topic: str, shared_broker: Broker
 ) -> None:
@@ -136,6 +138,7 @@ def test_flow_settings_hold_while_it_starts_only(
     assert [each.value for each in shared_broker.records(f"{topic}-copies")] == [b"1"]
 
 
+@pytest.mark.slow
 def test_renamed_flow_into_a_table_with_rows_is_refused(
     pipeline: Callable[[dict[str, str]], Spec], spark: Any, topic: str, shared_broker: Broker
 ) -> None:
