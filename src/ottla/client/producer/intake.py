@@ -112,10 +112,10 @@ class Intake:
 
         `given` are key and value before their serializers, for partitioners of the user's.
         """
-        if partition >= 0 or self.is_default:
+        found = self._partitioner
+        if partition >= 0 or isinstance(found, DefaultPartitioner):
             return partition
         state = self._state(topic)
-        found = self._partitioner
         if isinstance(found, CallablePartitioner):
             return found.choose_for(state, given[0], record[1], given[1], record[2])
         assert isinstance(found, RoundRobinPartitioner)
