@@ -10,7 +10,7 @@ from tests.support.servers.apache_kafka import CLUSTER_ID, ApacheKafka
 from tests.support.servers.kafka_server import KafkaServer, free_ports, properties_text
 from tests.support.servers.ottla_server import OTTLA, run_ottla
 
-from ottla import Consumer, Producer
+from ottla import Admin, Consumer, Producer
 from ottla.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 
@@ -63,6 +63,12 @@ def test_broker_registers_serves_and_leaves(apache_kafka: ApacheKafka, tmp_path:
                 while len(values) < 100:
                     values += [record.value for record in consumer.poll(30)]
             assert values == [str(number).encode() for number in range(100)]
+            with Admin(apache.bootstrap) as admin:
+                admin.unregister_broker(OTTLAS_ID)
+            await_true(lambda: "is registered again" in ottla.log_text(), "a broker that was unregistered comes back")
+            await_true(lambda: brokers(apache) == {1: False, OTTLAS_ID: False}, "Apache's controller has unfenced it")
+            with Producer(apache.bootstrap) as producer:
+                assert producer.send("ours", b"after").result().offset == 100
             ottla.stop()
             await_true(lambda: brokers(apache)[OTTLAS_ID], "a broker that has left is fenced")
             assert "unexpected" not in ottla.log_text()
