@@ -156,6 +156,9 @@ def deserializers_tell_the_types_of_records(name: str) -> None:
             assert_type(record.value, Order)
         assert_type(consumer.batches(), dict[TopicPartition, list[ConsumerRecord[str, Order]]])
         assert_type(consumer.position(("t", 0)), int)
+        assert_type(consumer.position("t", 0), int)
+        assert_type(consumer.position([("t", 0)]), dict[TopicPartition, int])
+        assert_type(consumer.position(("t", 0), ("t", 1)), dict[TopicPartition, int])
         assert_type(consumer.assignment(), set[TopicPartition])
         consumer.seek(("t", 0), 5)
 

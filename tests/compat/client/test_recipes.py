@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -64,11 +64,13 @@ def await_true(what: str, is_true: Callable[[], bool], program: subprocess.Popen
 
 
 @contextmanager
-def running(recipe: str, broker: Broker, folder: Path, crash_at: int = -1) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    recipe: str, broker: Broker, folder: Path, crash_at: int = -1, more_settings: str = ""
+) -> Iterator[subprocess.Popen[bytes]]:
     """The recipe as a program, killed at the end of the block."""
     # A killed member keeps its partitions for the session's time: the default of 45 s would only make the test long.
     address = f'"{broker.bootstrap_servers}"'
-    settings = "session_timeout_ms=1000, heartbeat_interval_ms=200, auto_commit_interval_ms=10"
+    settings = f"session_timeout_ms=1000, heartbeat_interval_ms=200, auto_commit_interval_ms=10{more_settings}"
     code = re.sub(r'(Consumer\(\s*)"localhost:9092"', rf"\1{address}, {settings}", RECIPES[recipe])
     code = code.replace('"localhost:9092"', address)
     arguments = [DATABASE] if "database" in recipe else []
@@ -138,6 +140,25 @@ def test_at_least_once_loses_nothing(broker: Broker, tmp_path: Path) -> None:
 def test_at_least_once_with_automatic_commits_loses_nothing(broker: Broker, tmp_path: Path) -> None:
     run_with_crashes("at_least_once_automatically", broker, tmp_path, lambda: worked(tmp_path))
     assert sorted({*worked(tmp_path)}) == NUMBERS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("recipe", ["at_least_once", "at_least_once_automatically"])
+def test_at_least_once_loses_nothing_while_copies_come_and_are_killed(
+    broker: Broker, tmp_path: Path, recipe: str, assignor: str
+) -> None:
+    more_settings = f', partition_assignment_strategy="{assignor}"'
+    with ExitStack() as copies:
+        for begin in range(0, 150, 30):
+            numbers = list(range(begin, begin + 30))
+            copy = copies.enter_context(running(recipe, broker, tmp_path, more_settings=more_settings))
+            with running(recipe, broker, tmp_path, more_settings=more_settings) as killed:
+                produce(broker, numbers[:15])
+                await_true(f"a number from {begin} on", lambda begin=begin: max(worked(tmp_path), default=-1) >= begin, killed)
+                produce(broker, numbers[15:])
+            await_true(f"numbers up to {numbers[-1]}", lambda numbers=numbers: {*numbers} <= {*worked(tmp_path)}, copy)
+        assert sorted({*worked(tmp_path)}) == list(range(150))
 
 
 def test_exactly_once_by_transaction(broker: Broker, tmp_path: Path) -> None:
