@@ -1,10 +1,13 @@
 """Checkers of replicated partitions can fail: each broken kind of replication is detected within 100 seeds."""
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from ottla.broker.hosts.coordinators import hosted_shard
+from ottla.broker.hosts.coordinators.hosted_shard import HostedShard
 from ottla.broker.partitions.in_sync import NO_BROKER_EPOCH, InSyncReplicas, RemoteReplica
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.partitions.partitions import Partitions
@@ -81,7 +84,19 @@ def reassigned_replicas_count_as_in_sync(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PartitionChange, "_complete_reassignment", complete_at_once)
 
 
+def late_changes_of_groups_are_acknowledged(patch: pytest.MonkeyPatch) -> None:
+    def answer_late(hosted: HostedShard[Any]) -> None:
+        hosted._commit_timer = None
+        waiting, hosted._waiting = hosted._waiting, deque()
+        for _, _, answers in waiting:
+            for reply, response in answers:
+                hosted_shard._deliver(reply, response)
+
+    patch.setattr(HostedShard, "_commit_is_late", answer_late)
+
+
 MUTATIONS = {
+    late_changes_of_groups_are_acknowledged: r"has no offset|went back|was in (generation|epoch)|were given|was answered with",
     acknowledged_before_replication: r"in the ISR of .* ends at",
     older_partition_epochs_are_adopted: r"went back from partition epoch",
     high_watermark_waits_for_the_known_isr_alone: r"in the ISR of .* ends at",

@@ -40,6 +40,7 @@ QUORUM_SETTINGS = {
 
 LAG_MAX_MS = 1500
 """replica.lag.time.max.ms."""
+LATE_COMMITS = {"offsets.commit.timeout.ms": "200"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ def make_cluster_plan(seed: int, nodes: int = NODES, replicas: int = 1) -> Clust
         kinds = [LOSES_POWER.get(kind, kind) for kind in kinds]
     if is_replicated:
         base = _replicated(base, replicas, random)
+        base = replace(base, settings=base.settings | _late_commits(seed))
         kinds[:2] = [random.choice((kind, *JOIN_KINDS)) for kind in kinds[:2]]
         if not is_flushed:  # a crash comes later than it is decided, and the ISR may have shrunk by then
             kinds = [AT_ONCE.get(kind, kind) for kind in kinds]
@@ -151,6 +153,11 @@ def _trouble(random: Random, kind: str, nodes: int) -> Trouble:
         node=random.randrange(nodes),
         changes=random.randint(0, random.choice((5, 30))),
     )
+
+
+def _late_commits(seed: int) -> dict[str, str]:
+    """In half of the runs with replicas, a group's change is late while a follower is away, before that leaves the ISR."""
+    return LATE_COMMITS if Random(f"{seed}/plan/late").random() < 0.5 else {}
 
 
 def _lonely(seed: int, nodes: int) -> list[Trouble]:
