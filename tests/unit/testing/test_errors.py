@@ -39,7 +39,7 @@ def test_only_the_users_line_is_shown(tmp_path: Path) -> None:
     for number, line in enumerate(MISTAKES):
         kind = "@pytest.mark.asyncio\nasync def" if line.startswith("await") else "def"
         code.append(f"{kind} test_number_{number}(kafka_session_broker):\n    broker = kafka_session_broker\n    {line}\n")
-    done = run_pytest(tmp_path, "\n\n".join(code), "--tb=short", "-p", "pytest_asyncio", "-p", "no:xdist")
+    done = run_pytest(tmp_path, "\n\n".join(code), "--tb=short", "-p", "pytest_asyncio.plugin")
     assert f"{len(MISTAKES)} failed" in done.stdout, done.stdout + done.stderr
     shown = re.split(r"^_+ test_number_\d+ _+$", done.stdout, flags=re.MULTILINE)[1:]
     for number, ((line, error), text) in enumerate(zip(MISTAKES.items(), shown, strict=True)):

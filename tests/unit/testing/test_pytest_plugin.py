@@ -134,7 +134,7 @@ def test_with_pytest_asyncio_in_strict_mode(tmp_path: Path) -> None:
         "    record = await kafka_broker.aio.produce(kafka_topic, 'value')\n"
         "    assert await kafka_broker.aio.await_records(kafka_topic, 1) == [record]\n"
     )
-    done = run_pytest(tmp_path, code, "-p", "pytest_asyncio", ini="asyncio_mode = strict\n")
+    done = run_pytest(tmp_path, code, "-p", "pytest_asyncio.plugin", ini="asyncio_mode = strict\n")
     assert done.returncode == 0, done.stdout + done.stderr
 
 

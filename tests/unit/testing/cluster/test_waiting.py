@@ -51,8 +51,8 @@ def test_a_live_node_is_not_fenced(cluster: Cluster) -> None:
 def test_without_a_majority_there_is_no_controller(cluster: Cluster) -> None:
     active = cluster.controller()
     other = next(each for each in cluster.nodes if each.node_id != active.node_id)
-    active.kill()  # one that is left alone leads on until its check of the quorum
-    other.kill()
+    other.kill()  # first: the node that is left could win an election with its vote
+    active.kill()
     with pytest.raises(TimedOut, match="waited 3 s for an active controller"):
         cluster.controller(timeout=3)
 
