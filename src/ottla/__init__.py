@@ -52,9 +52,11 @@ if TYPE_CHECKING:
     from ottla.client.consumer.listener import RebalanceListener
     from ottla.client.consumer.record import ConsumerRecord
     from ottla.client.consumer.sync import Consumer
+    from ottla.client.interceptors import ProducerRecord
     from ottla.client.producer.deliveries import Deliveries
     from ottla.client.producer.sync import Producer
     from ottla.client.prometheus import PrometheusCollector
+    from ottla.client.tracing import Tracing
     from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp
     from ottla.client_core.json_values import JsonOf, json_of
     from ottla.client_core.metadata import PartitionInfo
@@ -123,6 +125,7 @@ __all__ = [
     "PatternType",
     "PreparedTransaction",
     "Producer",
+    "ProducerRecord",
     "ProducerState",
     "PrometheusCollector",
     "QuorumInfo",
@@ -142,6 +145,7 @@ __all__ = [
     "TopicDescription",
     "TopicListing",
     "TopicPartition",
+    "Tracing",
     "TransactionDescription",
     "TransactionIdentity",
     "TransactionListing",
@@ -239,9 +243,11 @@ _NAMES = {
     "ottla.client.consumer.listener": ("RebalanceListener",),
     "ottla.client.consumer.record": ("ConsumerRecord",),
     "ottla.client.consumer.sync": ("Consumer",),
+    "ottla.client.interceptors": ("ProducerRecord",),
     "ottla.client.producer.deliveries": ("Deliveries",),
     "ottla.client.producer.sync": ("Producer",),
     "ottla.client.prometheus": ("PrometheusCollector",),
+    "ottla.client.tracing": ("Tracing",),
     "ottla.client_core.consumer.offset_lister": ("OffsetAndTimestamp",),
     "ottla.client_core.json_values": ("JsonOf", "json_of"),
     "ottla.client_core.metadata": ("PartitionInfo",),

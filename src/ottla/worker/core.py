@@ -61,7 +61,7 @@ class WorkerCore:
             raise ValueError(f"concurrency={options.concurrency}: at least one record is handled at a time")
         if queue_size < options.concurrency:
             raise ValueError(f"queue_size={queue_size}: it must hold at least the {options.concurrency} records in process")
-        if consumer._options.auto_commit_s > 0:
+        if consumer._options.settings.enable_auto_commit:
             raise ConfigError(
                 "the worker's consumer commits automatically, also what is not handled yet: make it with "
                 "enable_auto_commit=False",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum
 from typing import Annotated, Any, Literal, NewType, Optional
@@ -70,7 +70,7 @@ ITEMS = st.builds(Item, st.text(), st.decimals(allow_nan=False), st.sampled_from
 EVERYTHING = st.builds(
     Everything,
     ratio=st.floats(allow_nan=False, allow_infinity=False),
-    at=st.datetimes(timezones=st.sampled_from([None, timezone.utc, timezone(timedelta(hours=5, minutes=30))])),
+    at=st.datetimes(timezones=st.sampled_from([None, UTC, timezone(timedelta(hours=5, minutes=30))])),
     lasts=st.integers(-(10**12), 10**12).map(lambda ms: timedelta(milliseconds=ms)),
     items=st.lists(ITEMS, max_size=3),
     by_name=st.dictionaries(st.text(), ITEMS, max_size=2),
@@ -107,7 +107,10 @@ def test_missing_fields_take_defaults_and_unknown_ones_are_ignored() -> None:
         (b'{"table": true, "items": []}', "table: expected a whole number, got true"),
         (b'{"table": 1, "items": [{"name": "tea", "price": "x"}]}', 'items[0].price: expected a decimal, got "x"'),
         (b'{"table": 1, "items": [], "at": "noon"}', 'at: expected a date and time of ISO 8601, got "noon"'),
-        (b'{"table": 1, "items": [{"name": "a", "price": 1, "size": "xl"}]}', 'items[0].size: expected one of "s", "l", got "xl"'),
+        (
+            b'{"table": 1, "items": [{"name": "a", "price": 1, "size": "xl"}]}',
+            'items[0].size: expected one of "s", "l", got "xl"',
+        ),
         (b'{"table": -1, "items": []}', "it is not an Order: Order refused it: ValueError: there is no table -1"),
     ],
 )

@@ -240,7 +240,9 @@ class Consumer(ConsumerFace[K, V]):
             raise IllegalStateError("this consumer is closed: make another one")
         if self._made is None:
             try:
-                self._made = ConsumerCore(self._world, self._options.settings, None, self._options.deserializers)
+                self._made = ConsumerCore(
+                    self._world, self._options.settings, None, self._options.deserializers, self._options.interceptors
+                )
             except RuntimeError:
                 raise IllegalStateError(
                     "an asyncio consumer needs a running event loop, and there is none: use it in a coroutine, or use "

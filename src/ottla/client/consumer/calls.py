@@ -229,6 +229,8 @@ class ConsumerFace(MeasuredFace, Generic[K, V]):
             finally:
                 self._is_closed = True
                 self._end(timeout)
+                if self._options.interceptors is not None:
+                    self._options.interceptors.close()
         finally:
             self._guard.leave()
 
@@ -454,6 +456,8 @@ async def commit(self: ConsumerFace, offsets: Any = None, timeout: float | None 
     """Commit and wait for the answer, with retries: everything handed out, or `offsets` (see `commit_async`)."""
     chosen, limit_s = arguments.offsets_of(offsets), seconds("commit", timeout)
     await self._run(lambda: self._core.offsets.commit(chosen, limit_s))
+    if self._options.interceptors is not None:
+        await self._call_back(self._core)
 
 
 def commit_async(self: ConsumerFace, offsets: Any = None, callback: CommitCallback | None = None) -> None:

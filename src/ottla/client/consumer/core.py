@@ -10,6 +10,7 @@ import logging
 from builtins import TimeoutError as TimeIsUp
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 from ottla.client.consumer.group import GroupSide
 from ottla.client.consumer.offset_calls import OffsetCalls
@@ -36,6 +37,9 @@ from ottla.errors.faults import without_frames
 from ottla.ids import TopicPartition, Uuid
 from ottla.records.kernels import Deserializer
 
+if TYPE_CHECKING:
+    from ottla.client.interceptors import ConsumerInterceptors
+
 logger = logging.getLogger("ottla.client")
 
 
@@ -54,6 +58,7 @@ class ConsumerCore:
         settings: ConsumerSettings,
         wake: Callable[[], None] | None,
         deserializers: tuple[Deserializer | None, Deserializer | None],
+        interceptors: ConsumerInterceptors | None = None,
     ) -> None:
         """`wake` makes the runner look at its machines, from the thread that reads; None: that thread is the loop's."""
         for notice in settings.notices:
@@ -67,6 +72,7 @@ class ConsumerCore:
         """Of the polls: short ones in a row are one wait."""
         self._clock = world.clock
         self.offsets = OffsetCalls(settings, parts, self.reader, self.waiting)
+        self.reader.interceptors = self.offsets.interceptors = interceptors
         self.group: GroupSide | None = None
         if settings.group_id is not None:
             self.group = GroupSide(settings, parts, world.randomness.below)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ottla.client.consumer.parts import Parts
 from ottla.client.consumer.reader import Reader
@@ -17,6 +18,9 @@ from ottla.client_core.offsets import OffsetAndMetadata
 from ottla.config.client import ConsumerSettings
 from ottla.errors import InvalidGroupIdError, KafkaError, WakeupError
 from ottla.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from ottla.client.interceptors import ConsumerInterceptors
 
 logger = logging.getLogger("ottla.client")
 
@@ -43,6 +47,7 @@ class OffsetCalls:
         self._automatic: Commit | None = None
         self.lost: Callable[[], Mapping[TopicPartition, str]] = dict
         """The partitions that the group has taken away, before a poll could say so, and why."""
+        self.interceptors: ConsumerInterceptors | None = None
 
     def look(self) -> None:
         """After a round of the machines: find the commits that have ended."""
@@ -171,6 +176,8 @@ class OffsetCalls:
 
     def _note(self, commit: Commit, marks: Marks) -> None:
         """A commit has ended."""
+        if self.interceptors is not None and commit.error is None and commit.offsets:
+            self.callbacks.append(partial(self.interceptors.on_commit, commit.offsets))
         for each, value in commit.offsets.items():
             if commit.error is None and each in marks:
                 self._stored[each] = (value, marks[each])

@@ -7,7 +7,7 @@ polls, or single records of an iteration. That is what a commit without argument
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.client_core.consumer.fetched import Fetched, poisoned
@@ -20,6 +20,9 @@ from ottla.records import kernels
 from ottla.records.batch import BatchView
 from ottla.records.kernels import Deserializer
 from ottla.records.spare_buffers import SpareBuffers
+
+if TYPE_CHECKING:
+    from ottla.client.interceptors import ConsumerInterceptors
 
 Records: TypeAlias = "list[ConsumerRecord[Any, Any]]"
 """Records whose keys and values have the types that the deserializers give them: only the faces name these."""
@@ -53,6 +56,7 @@ class Reader:
         self._key_deserializer = key_deserializer
         self._value_deserializer = value_deserializer
         self._completion: Completion | None = None
+        self.interceptors: ConsumerInterceptors | None = None
         self._now_ms = now_ms
         self._measured_version = subscription.version
         self._before: dict[TopicPartition, Position | None] = {}
@@ -73,8 +77,8 @@ class Reader:
     def hand_out_raw(self) -> Completion:
         """From now on, hand out keys and values as bytes. The returned function does to a record what would have been done."""
         if self._completion is None:
-            self._completion = _completion(self._key_deserializer, self._value_deserializer)
-            self._key_deserializer = self._value_deserializer = None
+            self._completion = _completion(self._key_deserializer, self._value_deserializer, self.interceptors)
+            self._key_deserializer = self._value_deserializer = self.interceptors = None
         return self._completion
 
     def begin_step(self) -> None:
@@ -96,7 +100,7 @@ class Reader:
         self.pending, self.step = [], 0
         records: Records = []
         self._each_ready(lambda fetched: self._take_from(fetched, records, limit))
-        return records
+        return records if self.interceptors is None or not records else self.interceptors.on_consume(records)
 
     def refill(self, limit: int) -> bool:
         """Take the next records of an iteration. Nothing is handed out yet: False if there are none."""
@@ -129,7 +133,12 @@ class Reader:
             return is_full or taken >= limit
 
         self._each_ready(take)
-        return batches
+        if self.interceptors is None or not batches:
+            return batches
+        found: Batches = {}
+        for record in self.interceptors.on_consume([record for records in batches.values() for record in records]):
+            found.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
+        return found
 
     def take_views(self) -> dict[TopicPartition, Views]:
         """Everything that is buffered, as batches that are not decoded."""
@@ -287,7 +296,11 @@ def _offsets(positions: Mapping[TopicPartition, Position | None]) -> dict[TopicP
     }
 
 
-def _completion(key_deserializer: Deserializer | None, value_deserializer: Deserializer | None) -> Completion:
+def _completion(
+    key_deserializer: Deserializer | None,
+    value_deserializer: Deserializer | None,
+    interceptors: ConsumerInterceptors | None,
+) -> Completion:
     def read(raw: ConsumerRecord[Any, Any], is_key: bool) -> Any:
         data, deserialize = (raw.key, key_deserializer) if is_key else (raw.value, value_deserializer)
         if data is None or deserialize is None:
@@ -312,4 +325,8 @@ def _completion(key_deserializer: Deserializer | None, value_deserializer: Deser
             raw.leader_epoch,
         )
 
-    return complete
+    def intercept(raw: ConsumerRecord[Any, Any]) -> ConsumerRecord[Any, Any] | None:
+        assert interceptors is not None
+        return next(iter(interceptors.on_consume([complete(raw)])), None)
+
+    return complete if interceptors is None else intercept

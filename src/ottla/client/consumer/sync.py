@@ -157,7 +157,7 @@ class Consumer(ConsumerFace[K, V]):
             thread.post(core.parts.runner.wake)
 
         async def make() -> ConsumerCore:
-            return ConsumerCore(world, options.settings, wake, options.deserializers)
+            return ConsumerCore(world, options.settings, wake, options.deserializers, options.interceptors)
 
         self._core = core = thread.call(make)
         self._reader = core.reader

@@ -32,6 +32,15 @@ def arrow_sources(topic: str, intake: Intake, values: Any, keys: Any) -> Iterato
     return _sources(topic, intake, batches, is_plain)
 
 
+def arrow_rows(intake: Intake, values: Any, keys: Any) -> Iterator[tuple[Any, Any, Any, Any, Any]]:
+    """The same rows as Python objects, one by one. Text is UTF-8 where there is no serializer."""
+    for batch in _batches(values, keys):
+        for partition, timestamp, key, value, headers in _rows(batch):
+            key_sent = key.encode() if isinstance(key, str) and intake.key_serializer is None else key
+            value_sent = value.encode() if isinstance(value, str) and intake.value_serializer is None else value
+            yield partition, timestamp, key_sent, value_sent, headers
+
+
 def _batches(values: Any, keys: Any) -> Iterator[Any]:
     """Record batches with checked columns. Wrong columns are raised here, where nothing is sent yet."""
     if not hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):

@@ -6,7 +6,7 @@ Nothing here loads the core or asyncio.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -22,7 +22,7 @@ from ottla.client.producer.intake import (
     checked_timestamp,
     pack,
 )
-from ottla.client.producer.many import ArrowData, append_all, sources
+from ottla.client.producer.many import ArrowData, Row, append_all, rows, sources
 from ottla.client.type_parameters import K, V
 from ottla.client_core.metadata import PartitionInfo
 from ottla.client_core.producer.accumulator import ANY_PARTITION, MemoryTicket
@@ -127,6 +127,51 @@ class ProducerFace(MeasuredFace, Generic[K, V]):
             if delivery is not None:
                 return delivery
         return number, (stamp, key, value, packed)
+
+    async def _send_intercepted(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Headers,
+        on_delivery: OnDelivery | None,
+    ) -> Delivery:
+        """Send a record of a producer with interceptors."""
+        from ottla.client.interceptors import ProducerRecord
+
+        interceptors = self._intake.interceptors
+        assert interceptors is not None
+        if on_delivery is not None:
+            check_callback("on_delivery", on_delivery)
+        packed = tuple(headers.items() if isinstance(headers, Mapping) else headers)
+        sent = interceptors.on_send(ProducerRecord(topic, value, key, partition, timestamp, packed))
+        callback = interceptors.callback(sent, on_delivery)
+        topic, value, key = sent.topic, sent.value, sent.key
+        try:
+            found = self._append(self._opened(), topic, value, key, sent.partition, sent.timestamp, sent.headers, callback)
+            if isinstance(found, Delivery):
+                return found
+            number, record = found
+            return await self._send_slowly(topic, number, record, callback, (key, value))
+        except Exception as error:
+            interceptors.acknowledged(sent, None, error)
+            raise
+
+    async def _send_each(
+        self, topic: str, rows: Iterator[Row], default: tuple[int | None, int | None], deliveries: Deliveries
+    ) -> None:
+        """Send the records of `send_many` one by one: each goes through the interceptors."""
+        places = deliveries.places
+        for count, (partition, timestamp, key, value, headers) in enumerate(rows):
+            number = default[0] if partition is None else partition
+            stamp = default[1] if timestamp is None else timestamp
+            delivery = await self._send_intercepted(topic, value, key, number, stamp, headers or (), None)
+            deliveries.stamps.add(places.count, delivery.timestamp)
+            places.add(delivery.batch, delivery.index)
+            if count % PAUSE_RECORDS == PAUSE_RECORDS - 1:
+                await self._give_turn()
 
     async def _send_slowly(
         self, topic: str, partition: int, record: Record, on_delivery: OnDelivery | None, given: tuple[Any, Any]
@@ -234,6 +279,8 @@ async def send(
             delivery = batches.send(self._clock_ms(), key, value, None)
             if delivery is not None:
                 return delivery
+    if self._intake.interceptors is not None:
+        return await self._send_intercepted(topic, value, key, partition, timestamp, headers, on_delivery)
     found = self._append(core, topic, value, key, partition, timestamp, headers, on_delivery)
     if isinstance(found, Delivery):
         return found
@@ -265,6 +312,9 @@ async def send_many(
     stamp = self._clock_ms if timestamp is None else partial(int, checked_timestamp(timestamp))
     deliveries = Deliveries() if into is None else into
     places = deliveries.places
+    if self._intake.interceptors is not None:
+        await self._send_each(topic, rows(self._intake, values, keys, headers), (partition, timestamp), deliveries)
+        return deliveries
     topics = core.accumulator.topics if self._intake.is_default or number >= 0 else {}
     records = sources(topic, self._intake, values, keys, headers)
     paused_at = places.count
@@ -307,7 +357,12 @@ async def close(self: ProducerFace, timeout: float | None = None) -> None:
     """Send what is left, for up to `timeout` seconds (None: as long as it takes), then end. More calls do nothing."""
     limit_s = seconds("close", timeout)
     if not self._is_closed:
-        await self._close(limit_s)
+        try:
+            await self._close(limit_s)
+        finally:
+            intake = getattr(self, "_intake", None)  # one that was never started has none
+            if intake is not None and intake.interceptors is not None:
+                intake.interceptors.close()
 
 
 # Transactions

@@ -24,6 +24,7 @@ from ottla.ids import topic_name_fault
 from ottla.records.kernels import NO_HEADERS, pack_headers, record_size_max
 
 if TYPE_CHECKING:
+    from ottla.client.interceptors import ProducerInterceptors
     from ottla.client.producer.core import ProducerCore
 
 Headers = Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None]
@@ -51,6 +52,12 @@ class Intake:
             is_adaptive=settings.partitioner_adaptive_partitioning_enable,
             availability_timeout_ms=settings.partitioner_availability_timeout_ms,
         )
+        self.interceptors: ProducerInterceptors | None = None
+        """None for most producers: their records pay nothing for it."""
+        if settings.interceptor_classes:
+            from ottla.client.interceptors import producer_interceptors  # late: few producers have some
+
+            self.interceptors = producer_interceptors(settings, settings.interceptor_classes)
         self._partitioner = found
         self.is_default = isinstance(found, DefaultPartitioner)
         """Whether the kernel chooses partitions."""
@@ -65,7 +72,7 @@ class Intake:
 
     def is_plain(self) -> bool:
         """Whether keys and values go into batches as they are, and the kernel chooses partitions."""
-        return self.is_default and self.key_serializer is None and self.value_serializer is None
+        return self.is_default and self.key_serializer is None and self.value_serializer is None and self.interceptors is None
 
     def key_bytes(self, topic: str, headers: Any, key: Any) -> bytes | None:
         """The key as bytes."""

@@ -160,25 +160,49 @@ class RowSource:
 
 def sources(topic: str, intake: Intake, values: Any, keys: Any, headers: Any = None) -> Iterator[Source]:
     """The records that `send_many` was given, a part at a time; what is wrong with all of them is raised first."""
+    _check_given(values, keys, headers)
+    if is_arrow(values) or is_arrow(keys):
+        from ottla.client.producer.arrow import arrow_sources  # late: it imports pyarrow
+
+        return arrow_sources(topic, intake, values, keys)
+    if intake.is_plain() and all(isinstance(given, list | tuple) for given in (values, keys, headers) if given is not None):
+        return iter([ListSource(topic, intake, _as_list(values), _as_list(keys), _as_list(headers))])
+    return _chunks(topic, intake, values, keys, headers)
+
+
+def _check_given(values: Any, keys: Any, headers: Any) -> None:
+    """Raise what is wrong with the arguments of `send_many` as such."""
     if isinstance(headers, str | bytes | dict):
         raise TypeError(f"headers is one {type(headers).__name__}: {_ONE_ENTRY_EACH}")
     if not isinstance(values, Iterable) and not is_arrow(values):
         raise TypeError(f"send_many takes an iterable of values or Arrow data, not {values!r}: give a list, or use send")
     if is_arrow(values) or is_arrow(keys):
-        from ottla.client.producer.arrow import arrow_sources  # late: it imports pyarrow
-
         if headers is not None:
             raise ValueError("headers of Arrow data are a column of a table that is called headers, not the argument headers")
-        return arrow_sources(topic, intake, values, keys)
-    if all(isinstance(given, list | tuple) for given in (values, keys, headers) if given is not None):
+    elif all(isinstance(given, list | tuple) for given in (values, keys, headers) if given is not None):
         for name, given in (("keys", keys), ("headers", headers)):
             if given is not None and len(given) != len(values):
                 raise ValueError(
                     f"send_many got {len(values)} values and {len(given)} {name}: give one, or None, for each value"
                 )
-        if intake.is_plain():
-            return iter([ListSource(topic, intake, _as_list(values), _as_list(keys), _as_list(headers))])
-    return _chunks(topic, intake, values, keys, headers)
+
+
+Row = tuple[Any, Any, Any, Any, Any]
+"""(partition, timestamp, key, value, headers), None where the row has none."""
+
+
+def rows(intake: Intake, values: Any, keys: Any, headers: Any = None) -> Iterator[Row]:
+    """The records that `send_many` was given, one by one, as they are before serializers."""
+    _check_given(values, keys, headers)
+    if is_arrow(values) or is_arrow(keys):
+        from ottla.client.producer.arrow import arrow_rows  # late: it imports pyarrow
+
+        yield from arrow_rows(intake, values, keys)
+        return
+    for chunk, key_chunk, headers_chunk in _lists(values, keys, headers):
+        for number, value in enumerate(chunk):
+            key = None if key_chunk is None else key_chunk[number]
+            yield None, None, key, value, None if headers_chunk is None else headers_chunk[number]
 
 
 Waiting = tuple[int, Record, tuple[Any, Any]]
@@ -240,6 +264,14 @@ def _packed(headers: list[Any]) -> list[bytes]:
 def _chunks(
     topic: str, intake: Intake, values: Iterable[Any], keys: Iterable[Any] | None, headers: Iterable[Any] | None
 ) -> Iterator[Source]:
+    for chunk, key_chunk, headers_chunk in _lists(values, keys, headers):
+        yield ListSource(topic, intake, chunk, key_chunk, headers_chunk)
+
+
+def _lists(
+    values: Iterable[Any], keys: Iterable[Any] | None, headers: Iterable[Any] | None
+) -> Iterator[tuple[list[Any], list[Any] | None, list[Any] | None]]:
+    """Values, keys and headers, a part at a time."""
     if isinstance(values, str | bytes | bytearray):
         raise TypeError(f"send_many takes an iterable of values, not one {type(values).__name__}: give a list, or use send")
     each_value = iter(values)
@@ -249,7 +281,7 @@ def _chunks(
     while chunk := list(islice(each_value, CHUNK)):
         key_chunk = _beside(chunk, each_key, "keys", done)
         headers_chunk = _beside(chunk, each_headers, "headers", done)
-        yield ListSource(topic, intake, chunk, key_chunk, headers_chunk)
+        yield chunk, key_chunk, headers_chunk
         done += len(chunk)
 
 

@@ -236,6 +236,8 @@ class Producer(ProducerFace[K, V], PlainSend):
         """Send a record that `PlainSend` has left: it has headers, a partition or a serializer, or needs a new batch."""
         if self._is_closed or self._lineage.generation != self._generation:
             raise self._unusable()
+        if self._intake.interceptors is not None:
+            return finished(self._send_intercepted(topic, value, key, partition, timestamp, headers, on_delivery))
         found = self._append(self._core, topic, value, key, partition, timestamp, headers, on_delivery)
         if isinstance(found, Delivery):
             return found

@@ -75,7 +75,7 @@ def _default(kind: ClientKind, name: str) -> Any:
         return parse(kind.table[name], default)
     if name == "partitioner.class":
         return "default"
-    return () if name == "bootstrap.servers" else default
+    return () if name in ("bootstrap.servers", "interceptor.classes") else default
 
 
 def _notices(kind: ClientKind, given: Mapping[str, Any]) -> list[str]:

@@ -129,6 +129,11 @@ def assignor(setting: str, value: object) -> Implementation:
     return ours if ours in ASSIGNORS else _python_path(setting, text, ASSIGNORS)
 
 
+def interceptor(setting: str, value: object) -> Implementation:
+    """One interceptor of a list, as `setting` names it."""
+    return _python_path(setting, _class_name(value), ()) if isinstance(value, str) else value
+
+
 def load(setting: str, implementation: Implementation) -> Implementation:
     """The object behind a `PythonPath`; everything else as it is. `ConfigError` says what could not be imported, and why."""
     if not isinstance(implementation, PythonPath):
@@ -165,15 +170,18 @@ def _python_path(setting: str, text: str, ours: tuple[str, ...]) -> PythonPath:
         if text.startswith(_JAVA_PACKAGES):
             raise InvalidConfig(
                 setting,
-                f"{setting}={text} is a Java class, which Python cannot load: use one of {', '.join(ours)}, pass a Python "
-                "object, or give the path of one as package.module:Name",
+                f"{setting}={text} is a Java class, which Python cannot load: {_use(ours)}pass a Python object, or give the "
+                "path of one as package.module:Name",
             )
     if not module or not all(part.isidentifier() for part in f"{module}.{name}".split(".")):
         near = near_words(text.lower(), ours)
         hint = f"did you mean {near[0]}? Otherwise " if near else ""
         raise InvalidConfig(
             setting,
-            f"{setting}={text!r}: {hint}give one of {', '.join(ours)}, a Python object, or the path of "
-            "one as package.module:Name",
+            f"{setting}={text!r}: {hint}{_use(ours)}give a Python object, or the path of one as package.module:Name",
         )
     return PythonPath(module, name)
+
+
+def _use(ours: tuple[str, ...]) -> str:
+    return f"use one of {', '.join(ours)}, " if ours else ""

@@ -19,7 +19,7 @@ _WHOLE_NUMBERS = (ConfigType.SHORT, ConfigType.INT, ConfigType.LONG)
 _ADDRESSES = ("bootstrap.servers", "bootstrap.controllers")
 _CASE_IGNORED = {"group.protocol": str.lower, "metadata.recovery.strategy": str.lower, "security.protocol": str.upper}
 """Settings that may be written in capitals or not → their one spelling here."""
-_OTHER_KEYWORDS = {"partitioner": "partitioner.class"}
+_OTHER_KEYWORDS = {"partitioner": "partitioner.class", "interceptors": "interceptor.classes"}
 """Keywords that are shorter than Kafka's names."""
 
 
@@ -86,6 +86,8 @@ def parse(key: ConfigKey, value: object) -> Any:
             if (assignor := classes.assignor(name, part)) not in assignors:
                 assignors.append(assignor)
         return tuple(assignors)
+    if name == "interceptor.classes":
+        return tuple(classes.interceptor(name, part) for part in _parts(value))
     if name in _ADDRESSES:
         return _addresses(name, value)
     text = _text(key, value)

@@ -65,6 +65,7 @@ class ProducerSettings(ClientSettings):
     compression_zstd_level: int
     delivery_timeout_ms: int
     enable_idempotence: bool
+    interceptor_classes: tuple[Implementation, ...]
     key_serializer: Implementation
     linger_ms: int
     max_block_ms: int
@@ -110,6 +111,7 @@ class ConsumerSettings(ClientSettings):
     """`classic` or `consumer`."""
     group_remote_assignor: str | None
     heartbeat_interval_ms: int
+    interceptor_classes: tuple[Implementation, ...]
     isolation_level: str
     """`read_uncommitted` or `read_committed`."""
     key_deserializer: Implementation

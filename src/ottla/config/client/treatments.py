@@ -26,7 +26,6 @@ _VALIDATED = "tokens are validated by the broker, not by the client"
 _KERBEROS = "Kerberos (GSSAPI) is not supported, so its settings are not used"
 _JAVA_TLS = "it configures Java's TLS; Python uses OpenSSL"
 _SHARE = "there are no share consumers yet: use group.id with group.protocol=classic or consumer"
-_INTERCEPTORS = "interceptors are not supported: do their work around send() and poll(), or in a serializer"
 
 WITHOUT_EFFECT: dict[str, str] = {
     "metrics.recording.level": "all metrics are always recorded",
@@ -59,7 +58,6 @@ WITHOUT_EFFECT: dict[str, str] = {
 
 REFUSED: dict[str, str] = {
     "config.providers": "values such as ${env:NAME} are not resolved: read them in Python and pass the result",
-    "interceptor.classes": _INTERCEPTORS,
     "metric.reporters": "Java classes cannot be loaded: read the client's metrics(), or export them for Prometheus",
     "sasl.client.callback.handler.class": _HANDLER,
     "sasl.login.callback.handler.class": _HANDLER,

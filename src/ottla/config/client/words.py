@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+_INTERCEPTORS = (
+    "Objects, classes or paths of classes whose methods are called with every record; the keyword `interceptors` is the same. "
+    "See [application.md](application.md#interceptors)."
+)
+
 COMMON_WORDS: dict[str, str] = {
     "bootstrap.servers": (
         "Brokers to connect to first, as host:port; the others are found through them. Several, for when one is down. Without "
@@ -53,6 +58,7 @@ PRODUCER_WORDS: dict[str, str] = {
     "compression.zstd.level": "The level of zstd.",
     "delivery.timeout.ms": "How long after send() a record is given up, waits and retries included.",
     "enable.idempotence": "Let brokers recognise repeated batches, so that retries write nothing twice and keep the order.",
+    "interceptor.classes": _INTERCEPTORS,
     "key.serializer": (
         "Turns keys into bytes: a short name (`bytes`, `str`, `json`, `int64` …), a class name of Apache's, a function or an "
         "object, or its path package.module:Name."
@@ -98,6 +104,7 @@ CONSUMER_WORDS: dict[str, str] = {
     "group.protocol": "`classic`, or `consumer`: assignment by the broker, without stopping all members (KIP-848).",
     "group.remote.assignor": "The broker's assignor, with group.protocol=consumer: `uniform`, `range` or one of its own.",
     "heartbeat.interval.ms": "How often a classic member sends heartbeats.",
+    "interceptor.classes": _INTERCEPTORS,
     "isolation.level": "`read_committed` hides records of open and aborted transactions.",
     "key.deserializer": "Turns the bytes of keys into objects: as key.serializer of producers.",
     "max.partition.fetch.bytes": "The most bytes of one partition in a response. At least one batch is always returned.",
