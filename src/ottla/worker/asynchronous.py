@@ -84,6 +84,7 @@ class Worker(Generic[K, V]):
     def stop(self) -> None:
         """Stop: finish what is in process, commit, and return from `run`. Called again, cancel what is in process."""
         self._stops += 1
+        self._core.queue.close()
         self._progress.set()
 
     async def run(self, *, signals: bool = True) -> int:
@@ -158,9 +159,9 @@ class Worker(Generic[K, V]):
 
     async def _drain(self, count: Callable[[], int]) -> bool:
         """Wait until `count` is 0; False after the grace period, or if `stop` is repeated."""
-        loop, stops = asyncio.get_running_loop(), max(1, self._stops)
+        loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._core.options.grace_s
-        while count() and self._stops <= stops and (left_s := deadline_s - loop.time()) > 0:
+        while count() and self._stops <= 1 and (left_s := deadline_s - loop.time()) > 0:
             await self._wait(lambda: count() == 0, left_s)
         return count() == 0
 
@@ -168,11 +169,11 @@ class Worker(Generic[K, V]):
         """Start nothing more, let handlers finish and commit; whether all have finished."""
         core, queue, consumer = self._core, self._core.queue, self._consumer
         queue.close()
-        loop, stops = asyncio.get_running_loop(), max(1, self._stops)
+        loop = asyncio.get_running_loop()
         deadline_s = loop.time() + core.options.grace_s
         if queue.in_process:
             consumer.pause(consumer.assignment())
-        while queue.in_process and self._stops <= stops and (left_s := deadline_s - loop.time()) > 0:
+        while queue.in_process and self._stops <= 1 and (left_s := deadline_s - loop.time()) > 0:
             try:
                 await consumer.poll(0, max_records=1)  # stay in the group; whatever comes of new partitions is left
             except Exception as error:

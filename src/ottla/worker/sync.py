@@ -175,11 +175,11 @@ class Worker(Generic[K, V]):
             finally:
                 self._is_enough = None
 
-    def _drain(self, count: Callable[[], int], stops_max: int) -> bool:
+    def _drain(self, count: Callable[[], int]) -> bool:
         """Wait until `count` handlers, which is then 0, have ended; False after the grace period, or if `stop` is repeated."""
         deadline_s = time.monotonic() + self._core.options.grace_s
         while not self._wait(lambda: count() == 0, POLL_S):
-            if time.monotonic() >= deadline_s or self._stops > stops_max:
+            if time.monotonic() >= deadline_s or self._stops > 1:
                 return False
         return True
 
@@ -189,13 +189,12 @@ class Worker(Generic[K, V]):
         with self._lock:
             queue.close()
         deadline_s = time.monotonic() + core.options.grace_s
-        stops = max(1, self._stops)
         with self._lock:
             core.pauses()
             is_idle = queue.in_process == 0
         if not is_idle:
             consumer.pause(consumer.assignment())
-        while not is_idle and time.monotonic() < deadline_s and self._stops <= stops:
+        while not is_idle and time.monotonic() < deadline_s and self._stops <= 1:
             try:
                 consumer.poll(0, max_records=1)  # stay in the group; whatever comes of new partitions is left
             except Exception as error:
@@ -236,7 +235,7 @@ class Worker(Generic[K, V]):
         if not self._is_over:
             with self._lock:
                 queue.halt(partitions)
-            self._drain(lambda: queue.in_process_of(partitions), max(1, self._stops))
+            self._drain(lambda: queue.in_process_of(partitions))
             with self._lock:
                 offsets = queue.committable(partitions)
             self._commit_last(offsets)
@@ -261,7 +260,7 @@ class Worker(Generic[K, V]):
         queue = self._core.queue
         while not self._is_over:
             now_s = time.monotonic()
-            work = queue.take(now_s)
+            work = None if self._stops else queue.take(now_s)
             if work is not None:
                 return work
             due_s = queue.next_retry_s()

@@ -23,7 +23,7 @@ QUICK = Retry(attempts=3, backoff_s=0.01)
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker({"group.initial.rebalance.delay.ms": 0}) as broker:
+    with Broker({"group.initial.rebalance.delay.ms": 0}) as broker, ottla.Admin(broker.bootstrap_servers) as broker.admin:
         yield broker
 
 
@@ -126,17 +126,19 @@ def running(*args: Any, **options: Any) -> Iterator[Run]:
             run.thread.join(HANG_S)
 
 
-def await_true(what: str, is_true: Callable[[], Any]) -> None:
+def await_true(what: str, is_true: Callable[[], Any], *runs: Run) -> None:
     deadline_s = time.monotonic() + HANG_S
     while not is_true():
+        for run in runs:
+            assert run.thread.is_alive(), f"the worker ended while the test waited for {what}: {run.error!r}"
         assert time.monotonic() < deadline_s, f"waited {HANG_S} s for {what}"
         time.sleep(0.005)
 
 
 def committed(broker: Broker, topic: str) -> list[int]:
-    with ottla.Consumer(broker.bootstrap_servers, group_id=topic) as consumer:
-        found = consumer.committed(TopicPartition(topic, 0), TopicPartition(topic, 1))
-        return [0 if at is None else at.offset for at in found.values()]
+    found = broker.admin.list_consumer_group_offsets([topic])[topic]
+    places = (found.get(TopicPartition(topic, number)) for number in range(2))
+    return [0 if at is None else at.offset for at in places]
 
 
 def produce(broker: Broker, topic: str, values: Any, partition: int = 0, key: str | None = None) -> None:
@@ -155,7 +157,7 @@ def test_retries_then_dead_letter_then_commit(broker: Broker, topic: str, kind: 
     produce(broker, topic, [0, 1, 2, "poison", 3])
     dead = f"{topic}.dead"
     with running(broker, kind, topic, handle, dead_topic=dead, order="partition") as run:
-        await_true("everything to be committed", lambda: committed(broker, topic) == [5, 0])
+        await_true("everything to be committed", lambda: committed(broker, topic) == [5, 0], run)
         run.stop()
         assert run.ended() == 0
         assert run.worker.counts == (3, 3, 2)
@@ -179,7 +181,7 @@ def test_retries_then_dead_letter_then_commit(broker: Broker, topic: str, kind: 
     headers = {key.removeprefix(PREFIX): value for key, value in poison.headers}
     assert poison.value == b"poison", "its raw bytes"
     assert headers["attempts"] == b"1"
-    assert headers["exception.class.name"] == b"ottla.errors.client.DeserializationError"
+    assert headers["exception.class.name"] == b"ottla.errors.DeserializationError"
 
 
 def test_worker_without_dead_letters_stops_at_a_record_that_fails(broker: Broker, topic: str, kind: str) -> None:
@@ -203,8 +205,8 @@ def test_error_that_is_not_worth_a_retry_is_final_at_once(broker: Broker, topic:
 
     produce(broker, topic, range(2))
     retry = Retry(attempts=2, backoff_s=0.0, on=ConnectionError)
-    with running(broker, kind, topic, handle, retry=retry, dead_topic=f"{topic}.dead", order="partition"):
-        await_true("everything to be committed", lambda: committed(broker, topic) == [2, 0])
+    with running(broker, kind, topic, handle, retry=retry, dead_topic=f"{topic}.dead", order="partition") as run:
+        await_true("everything to be committed", lambda: committed(broker, topic) == [2, 0], run)
     assert attempts == [0, 0, 1]
 
 
@@ -230,7 +232,7 @@ def test_records_are_handled_at_once_up_to_the_bound(broker: Broker, topic: str,
 
     produce(broker, topic, range(40))
     with running(broker, kind, topic, handle, concurrency=4, queue_size=8) as run:
-        await_true("everything to be committed", lambda: committed(broker, topic) == [40, 0])
+        await_true("everything to be committed", lambda: committed(broker, topic) == [40, 0], run)
         assert run.worker._core.queue.size == 0
     assert 1 < most <= 4
 
@@ -254,11 +256,11 @@ def test_blocked_handler_keeps_its_member_in_the_group(broker: Broker, topic: st
     produce(broker, topic, range(30))
     settings = {"max_poll_interval_ms": 300, "session_timeout_ms": 6000}
     with running(broker, kind, topic, handle, queue_size=4, settings=settings) as run:
-        await_true("the first record", lambda: seen)
+        await_true("the first record", lambda: seen, run)
         time.sleep(1.0)  # time for the member to be thrown out, if nothing polled
         assert run.worker._core.queue.size <= 4
         release.set()
-        await_true("everything to be committed", lambda: committed(broker, topic) == [30, 0])
+        await_true("everything to be committed", lambda: committed(broker, topic) == [30, 0], run)
     assert seen == list(range(30)), "no record twice: the member was never thrown out"
 
 
@@ -276,7 +278,7 @@ def test_stop_finishes_what_is_in_process_and_starts_nothing(broker: Broker, top
 
     produce(broker, topic, range(5))
     with running(broker, kind, topic, handle, order="partition") as run:
-        await_true("the first record", lambda: seen)
+        await_true("the first record", lambda: seen, run)
         run.stop()
         release.set()
         assert run.ended() == 0
@@ -296,7 +298,7 @@ def test_second_stop_leaves_what_is_in_process_uncommitted(broker: Broker, topic
 
     produce(broker, topic, range(5))
     with running(broker, kind, topic, handle, order="partition") as run:
-        await_true("the second record", lambda: len(seen) == 2)
+        await_true("the second record", lambda: len(seen) == 2, run)
         run.stop()
         run.stop()
         assert run.ended() == 1
@@ -331,7 +333,7 @@ def test_partition_is_handed_over_after_its_record_is_finished(broker: Broker, t
             time.sleep(0.3)
             assert len(seen) == 2, "the second one waits for the records in process"
             release.set()
-            await_true("everything to be committed", lambda: committed(broker, topic) == [10, 10])
+            await_true("everything to be committed", lambda: committed(broker, topic) == [10, 10], one, other)
             other.stop()
             assert other.ended() == 0
         one.stop()
