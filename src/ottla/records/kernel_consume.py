@@ -8,6 +8,7 @@ are copied out. It remembers where it stopped, so a batch may be taken in severa
 """
 
 from collections.abc import Callable
+from types import GenericAlias
 from typing import Any, NoReturn
 
 from ottla.errors import CorruptRecords
@@ -104,6 +105,10 @@ class ConsumerRecord:
             self.timestamp_type,
             self.leader_epoch,
         )
+
+    def __class_getitem__(cls, types: Any) -> Any:
+        """`ConsumerRecord[bytes, str]` in annotations: the types of key and value."""
+        return GenericAlias(cls, types)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_RECORD_CLASS, self.astuple())
