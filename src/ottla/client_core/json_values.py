@@ -427,11 +427,12 @@ def _pydantic(kind: type) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any
     else:  # a dataclass of pydantic
         from pydantic import TypeAdapter
 
-        adapter = TypeAdapter(kind)
+        adapter: Any = TypeAdapter(kind)
         read = adapter.validate_json
 
         def write(value: Any) -> bytes:
-            return adapter.dump_json(value, by_alias=True)
+            data: bytes = adapter.dump_json(value, by_alias=True)
+            return data
 
     def load(data: bytes) -> Any:
         try:
