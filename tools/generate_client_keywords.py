@@ -31,6 +31,7 @@ TYPES = {
 OTHER_TYPES = {
     "acks": "int | str",
     "bootstrap.controllers": "Servers",
+    "interceptor.classes": "object",
     "partition.assignment.strategy": "object",
 }
 WORLD = "world: ClientWorld | None"
@@ -56,8 +57,8 @@ from ottla.client.world import ClientWorld
 
 
 def render() -> str:
-    parts = [HEAD, _table(PRODUCER, ["partitioner: object", WORLD]), *_forms(PRODUCER, "serializer", "Serializing")]
-    parts += [_table(CONSUMER, [WORLD]), *_forms(CONSUMER, "deserializer", "Deserializing"), _table(ADMIN, [])]
+    parts = [HEAD, _table(PRODUCER, ["interceptors: object", "partitioner: object", WORLD]), *_forms(PRODUCER, "serializer", "Serializing")]
+    parts += [_table(CONSUMER, ["interceptors: object", WORLD]), *_forms(CONSUMER, "deserializer", "Deserializing"), _table(ADMIN, [])]
     return "\n\n".join(part.rstrip("\n") + "\n" for part in parts)
 
 

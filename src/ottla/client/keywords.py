@@ -30,6 +30,7 @@ class ProducerKeywords(TypedDict, total=False):
     delivery_timeout_ms: int | str | None
     enable_idempotence: bool | str | None
     enable_metrics_push: bool | str | None
+    interceptor_classes: object
     linger_ms: int | str | None
     max_block_ms: int | str | None
     max_in_flight_requests_per_connection: int | str | None
@@ -105,6 +106,7 @@ class ProducerKeywords(TypedDict, total=False):
     sasl_plain_username: str | None
     sasl_plain_password: str | None
     sasl_oauth_token: Callable[[], Any] | None
+    interceptors: object
     partitioner: object
     world: ClientWorld | None
 
@@ -217,6 +219,7 @@ class ConsumerKeywords(TypedDict, total=False):
     group_protocol: str | None
     group_remote_assignor: str | None
     heartbeat_interval_ms: int | str | None
+    interceptor_classes: object
     isolation_level: str | None
     max_partition_fetch_bytes: int | str | None
     max_poll_interval_ms: int | str | None
@@ -285,6 +288,7 @@ class ConsumerKeywords(TypedDict, total=False):
     sasl_plain_username: str | None
     sasl_plain_password: str | None
     sasl_oauth_token: Callable[[], Any] | None
+    interceptors: object
     world: ClientWorld | None
 
 
