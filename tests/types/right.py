@@ -4,7 +4,22 @@ import json
 from collections.abc import Callable
 from typing import Any, assert_type
 
-from ottla import Admin, Consumer, ConsumerRecord, Deliveries, Delivery, Producer, RecordMetadata, TopicPartition, aio
+from ottla import (
+    Admin,
+    Consumer,
+    ConsumerRecord,
+    DeadLetters,
+    Deliveries,
+    Delivery,
+    Producer,
+    RecordMetadata,
+    Retry,
+    TopicPartition,
+    Tracing,
+    Worker,
+    aio,
+    json_of,
+)
 from ottla.errors import KafkaError
 
 
@@ -174,3 +189,23 @@ async def results_of_an_asyncio_consumer() -> None:
         async for partition, _chunk in consumer.read_ranges({("t", 0): (0, 5)}):
             assert_type(partition, TopicPartition)
         await consumer.commit()
+
+
+def handle(record: ConsumerRecord[bytes, Order]) -> None:
+    """A handler."""
+
+
+async def handle_async(record: ConsumerRecord[bytes, Order]) -> None:
+    """A handler for asyncio."""
+
+
+async def application() -> None:
+    consumer = Consumer("h:1", group_id="g", value_deserializer=json_of(Order), interceptors=[Tracing()])
+    assert_type(consumer, Consumer[bytes, Order])
+    assert_type(consumer.poll()[0].value, Order)
+    producer = Producer("h:1", value_serializer=json_of(Order), interceptors=[Tracing])
+    assert_type(producer, Producer[bytes, Order])
+    letters = DeadLetters(Producer("h:1"), "t.dead")
+    assert_type(Worker(consumer, "t", handle, retry=Retry(on=OSError), dead_letters=letters).run(), int)
+    aio_consumer = aio.Consumer("h:1", group_id="g", value_deserializer=json_of(Order))
+    assert_type(await aio.Worker(aio_consumer, ["t"], handle_async, concurrency=10).run(), int)

@@ -1,6 +1,6 @@
 """Programs that a type checker must refuse, at every line with `type: ignore` and at no other: unused ones are errors."""
 
-from ottla import Admin, Consumer, Producer, aio
+from ottla import Admin, Consumer, ConsumerRecord, Producer, Worker, aio, json_of
 
 
 def dump(value: int) -> bytes:
@@ -61,3 +61,13 @@ def reading(consumer: Consumer[str, int]) -> None:
         record.key.bit_length()  # type: ignore
     consumer.poll(max_record=5)  # type: ignore
     consumer.position("t", 0, 5)  # type: ignore
+
+
+def handle(record: ConsumerRecord[bytes, int]) -> None:
+    """A handler."""
+
+
+def application(texts: Consumer[bytes, str], numbers: Consumer[bytes, int]) -> None:
+    Worker(numbers, "t", handle, order="topic")  # type: ignore
+    Worker(texts, "t", handle)  # type: ignore
+    Producer("h:1", value_serializer=json_of(int)).send("t", "text")  # type: ignore
