@@ -238,7 +238,7 @@ class Worker(Generic[K, V]):
         work = self._tasks.pop(task)
         if task.cancelled():
             if not self._is_over and not work.is_dropped:
-                self._core.fail(work, asyncio.CancelledError("the handler was cancelled"))
+                self._core.fail(work, RuntimeError("the handler was cancelled, and not by its worker"))
         elif (error := task.exception()) is not None:
             self._core.fail(work, error)
         self._progress.set()
@@ -249,7 +249,7 @@ class Worker(Generic[K, V]):
         for each in tasks:
             each.cancel()
         if tasks:
-            await asyncio.wait(tasks)
+            await asyncio.wait(tasks, timeout=self._core.options.grace_s)  # a handler may refuse to be cancelled
 
     async def _handle(self, work: Work) -> None:
         core = self._core

@@ -49,7 +49,7 @@ def handled(broker: Broker, face: Faces, topic: str, tracing: Tracing) -> Any:
     return record
 
 
-@pytest.mark.parametrize("kind", ["sync", "aio"])
+@pytest.mark.parametrize("kind", ["sync", pytest.param("aio", marks=pytest.mark.slow)])
 def test_handler_is_linked_to_the_producer(
     kind: str, broker: Broker, provider: TracerProvider, exporter: InMemorySpanExporter
 ) -> None:

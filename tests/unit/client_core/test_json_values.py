@@ -13,7 +13,7 @@ from uuid import UUID
 import pydantic
 import pydantic.dataclasses
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla import json_of
@@ -85,6 +85,7 @@ EVERYTHING = st.builds(
 )
 
 
+@settings(max_examples=30)
 @given(EVERYTHING, st.booleans())
 def test_dataclass_comes_back_as_it_was(value: Everything, has_parent: bool) -> None:
     if has_parent:

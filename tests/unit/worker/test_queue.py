@@ -251,5 +251,5 @@ class FreeQueue(Queue):
 
 
 for _each in (Queue, PartitionQueue, FreeQueue):
-    _each.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+    _each.TestCase.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
 TestKeyOrder, TestPartitionOrder, TestNoOrder = Queue.TestCase, PartitionQueue.TestCase, FreeQueue.TestCase
