@@ -1,6 +1,7 @@
 """Programs that a type checker must accept, and the types that it must infer. mypy reads this in `make lint`."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any, assert_type
 
@@ -11,6 +12,8 @@ from ottla import (
     DeadLetters,
     Deliveries,
     Delivery,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
     Producer,
     RecordMetadata,
     Retry,
@@ -69,6 +72,7 @@ def serializers_tell_the_types_of_keys_and_values(name: str) -> None:
     assert_type(Producer("h:1", value_serializer=dump_for), Producer[bytes, Order])
     assert_type(Producer("h:1", value_serializer=OrderSerializer()), Producer[bytes, Order])
     assert_type(Producer("h:1", value_serializer=OrderSerializer), Producer[bytes, Order])
+    assert_type(Producer("h:1", value_serializer=json_of(Order)), Producer[bytes, Order])
     assert_type(Producer("h:1", key_serializer="str"), Producer[str, bytes])
     assert_type(Producer("h:1", key_serializer="str", value_serializer="str"), Producer[str, str])
     assert_type(Producer("h:1", key_serializer="str", value_serializer="json"), Producer[str, Any])
@@ -160,6 +164,7 @@ def deserializers_tell_the_types_of_records(name: str) -> None:
     assert_type(Consumer("h:1", value_deserializer=json.loads), Consumer[bytes, Any])
     assert_type(Consumer("h:1", value_deserializer=name), Consumer[bytes, Any])
     assert_type(Consumer("h:1", value_deserializer=OrderDeserializer()), Consumer[bytes, Order])
+    assert_type(Consumer("h:1", value_deserializer=json_of(Order)), Consumer[bytes, Order])
     with Consumer("h:1", key_deserializer="str", value_deserializer=load, group_id="g") as consumer:
         assert_type(consumer, Consumer[str, Order])
         consumer.subscribe(["t"], on_assigned=print)
@@ -174,8 +179,17 @@ def deserializers_tell_the_types_of_records(name: str) -> None:
         assert_type(consumer.position("t", 0), int)
         assert_type(consumer.position([("t", 0)]), dict[TopicPartition, int])
         assert_type(consumer.position(("t", 0), ("t", 1)), dict[TopicPartition, int])
+        assert_type(consumer.committed("t", 0), dict[TopicPartition, OffsetAndMetadata | None])
         assert_type(consumer.assignment(), set[TopicPartition])
         consumer.seek(("t", 0), 5)
+        consumer.subscribe(re.compile("orders-.*"))
+        consumer.assign([TopicPartition("t", 0), ("t", 1)])
+        consumer.pause(*consumer.assignment())
+        consumer.commit({TopicPartition("t", 0): 5})
+        consumer.commit({("t", 0): OffsetAndMetadata(5)})
+        consumer.commit(consumer.poll())
+        assert_type(consumer.offsets_for_times({TopicPartition("t", 0): 5}), dict[TopicPartition, OffsetAndTimestamp | None])
+        assert_type(consumer.end_offsets(("t", 0)), dict[TopicPartition, int])
 
 
 async def results_of_an_asyncio_consumer() -> None:

@@ -61,6 +61,10 @@ def reading(consumer: Consumer[str, int]) -> None:
         record.key.bit_length()  # type: ignore
     consumer.poll(max_record=5)  # type: ignore
     consumer.position("t", 0, 5)  # type: ignore
+    consumer.assign(None)  # type: ignore
+    consumer.subscribe([5])  # type: ignore
+    consumer.commit({"t": 5})  # type: ignore
+    consumer.seek("t", 5)  # type: ignore
 
 
 def handle(record: ConsumerRecord[bytes, int]) -> None:

@@ -50,6 +50,7 @@ def blocking(described: Described[S, P, R]) -> Callable[Concatenate[S, P], R]:
 
 def blocking_steps(described: Callable[Concatenate[S, P], AsyncIterator[R]]) -> Callable[Concatenate[S, P], Iterator[R]]:
     """A generator of a synchronous face, made of an asynchronous one. What is raised at a `yield` is raised there too."""
+    described.__annotations__.pop("return", None)  # an AsyncIterator, in help() of this face
 
     def method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
         steps = cast("AsyncGenerator[R, None]", described(self, *args, **kwargs))

@@ -5,17 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from ottla.client.consumer.offset_calls import CommitCallback
+from ottla.client.consumer.record import ConsumerRecord as TypedRecord
 from ottla.client_core.group.membership import LeaveOption, ServerRegex, Subscription
 from ottla.client_core.offsets import OffsetAndMetadata
 from ottla.ids import TopicPartition, topic_name_fault
 from ottla.records.kernels import ConsumerRecord
 
 PartitionLike = TopicPartition | tuple[str, int]
+Partitions = PartitionLike | Iterable[PartitionLike] | str | int
+"""One argument of a call about partitions: a partition, a collection of them, or one of a topic and a number."""
 TimeLike = int | float | datetime
 """Milliseconds since 1970, or a datetime; one without a time zone is UTC."""
+T = TypeVar("T")
+ByPartition = Mapping[TopicPartition, T] | Mapping[tuple[str, int], T]
+"""Two mappings, because the type of a mapping's keys is invariant: a dict of TopicPartitions is none of tuples."""
+Topics = str | Iterable[str] | re.Pattern[str] | ServerRegex
+CommitOffsets = ByPartition[int | OffsetAndMetadata] | TypedRecord | Iterable[TypedRecord]
+"""Offsets of the next records to read, or records that have been dealt with."""
 
 
 def partition_of(given: Any) -> TopicPartition:

@@ -8,12 +8,12 @@ A call that hands out records returns a `Read`; the face reads, because buffered
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from ottla.client.consumer import arguments, columns
-from ottla.client.consumer.arguments import PartitionLike, TimeLike
+from ottla.client.consumer.arguments import ByPartition, CommitOffsets, PartitionLike, Partitions, TimeLike, Topics
 from ottla.client.consumer.core import LEAVE_S_MIN, ConsumerCore
 from ottla.client.consumer.guard import Guard, Read, check_open, refuse_in_listener
 from ottla.client.consumer.listener import Handler, RebalanceListener, listener_of, tell
@@ -242,7 +242,7 @@ def _never() -> bool:
 # Which partitions
 
 
-def assign(self: ConsumerFace, *partitions: Any) -> None:
+def assign(self: ConsumerFace, *partitions: Partitions) -> None:
     """Read exactly these partitions, without a group's help. Those read before keep their positions."""
     chosen = arguments.partitions_of(partitions)
     self._do(lambda: self._core.assign(chosen))
@@ -250,7 +250,7 @@ def assign(self: ConsumerFace, *partitions: Any) -> None:
 
 def subscribe(
     self: ConsumerFace,
-    topics: Any,
+    topics: Topics,
     listener: RebalanceListener | Any = None,
     *,
     on_assigned: Handler | None = None,
@@ -343,7 +343,7 @@ def consume_columns(self: ConsumerFace, timeout: float | None = 1.0) -> Read[dic
 
 async def read_ranges(
     self: ConsumerFace,
-    ranges: Mapping[PartitionLike, tuple[int, int]],
+    ranges: ByPartition[tuple[int, int]],
     *,
     form: str = "arrow",
     timeout: float | None = None,
@@ -406,23 +406,23 @@ async def position(self: ConsumerFace, partition: Any, *more: Any, timeout: floa
     return found[chosen[0]] if arguments.is_one_partition(given) else found
 
 
-def seek(self: ConsumerFace, partition: Any, offset: int | OffsetAndMetadata | None = None) -> None:
+def seek(self: ConsumerFace, partition: PartitionLike | ConsumerRecord, offset: int | OffsetAndMetadata | None = None) -> None:
     """Go on at `offset` of a partition. Given a record, go on with that record."""
     target = arguments.seek_target(partition, offset)
     self._do(lambda: self._core.seek(*target))
 
 
-def seek_to_beginning(self: ConsumerFace, *partitions: Any) -> None:
+def seek_to_beginning(self: ConsumerFace, *partitions: Partitions) -> None:
     """Go on at the first record of the partitions, or of all."""
     _seek_by(self, partitions, EARLIEST)
 
 
-def seek_to_end(self: ConsumerFace, *partitions: Any) -> None:
+def seek_to_end(self: ConsumerFace, *partitions: Partitions) -> None:
     """Go on after the last record of the partitions, or of all."""
     _seek_by(self, partitions, LATEST)
 
 
-def seek_to_time(self: ConsumerFace, time: TimeLike, *partitions: Any) -> None:
+def seek_to_time(self: ConsumerFace, time: TimeLike, *partitions: Partitions) -> None:
     """Go on at the first record of `time` or later; where there is none, at the end."""
     _seek_by(self, partitions, Reset("time", arguments.timestamp_of(time)))
 
@@ -432,13 +432,13 @@ def _seek_by(self: ConsumerFace, partitions: tuple[Any, ...], reset: Reset) -> N
     self._do(lambda: self._core.seek_by(chosen, reset))
 
 
-def pause(self: ConsumerFace, *partitions: Any) -> None:
+def pause(self: ConsumerFace, *partitions: Partitions) -> None:
     """Hand out no records of these partitions until `resume`; they stay assigned."""
     chosen = arguments.partitions_of(partitions)
     self._do(lambda: self._core.pause(chosen, True))
 
 
-def resume(self: ConsumerFace, *partitions: Any) -> None:
+def resume(self: ConsumerFace, *partitions: Partitions) -> None:
     """Hand out records of these partitions again."""
     chosen = arguments.partitions_of(partitions)
     self._do(lambda: self._core.pause(chosen, False))
@@ -452,7 +452,7 @@ def paused(self: ConsumerFace) -> set[TopicPartition]:
 # Offsets
 
 
-async def commit(self: ConsumerFace, offsets: Any = None, timeout: float | None = None) -> None:
+async def commit(self: ConsumerFace, offsets: CommitOffsets | None = None, timeout: float | None = None) -> None:
     """Commit and wait for the answer, with retries: everything handed out, or `offsets` (see `commit_async`)."""
     chosen, limit_s = arguments.offsets_of(offsets), seconds("commit", timeout)
     await self._run(lambda: self._core.offsets.commit(chosen, limit_s))
@@ -460,7 +460,7 @@ async def commit(self: ConsumerFace, offsets: Any = None, timeout: float | None 
         await self._call_back(self._core)
 
 
-def commit_async(self: ConsumerFace, offsets: Any = None, callback: CommitCallback | None = None) -> None:
+def commit_async(self: ConsumerFace, offsets: CommitOffsets | None = None, callback: CommitCallback | None = None) -> None:
     """Commit without waiting or retrying. `callback(offsets, error)` is called in a later call of this consumer.
 
     `offsets` is {TopicPartition: offset or OffsetAndMetadata}, or records that have been dealt with.
@@ -470,7 +470,7 @@ def commit_async(self: ConsumerFace, offsets: Any = None, callback: CommitCallba
 
 
 async def committed(
-    self: ConsumerFace, *partitions: Any, timeout: float | None = None
+    self: ConsumerFace, *partitions: Partitions, timeout: float | None = None
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
     """What the group has committed: a dict, for one partition too. None where nothing is.
 
@@ -481,7 +481,7 @@ async def committed(
 
 
 async def offsets_for_times(
-    self: ConsumerFace, times: Mapping[PartitionLike, TimeLike], timeout: float | None = None
+    self: ConsumerFace, times: ByPartition[TimeLike], timeout: float | None = None
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
     """The first record of each partition at or after a time; None where there is none."""
     wanted = {arguments.partition_of(each): arguments.timestamp_of(time) for each, time in times.items()}
@@ -489,13 +489,15 @@ async def offsets_for_times(
     return await self._run(lambda: self._core.offsets.by_time(wanted, limit_s))
 
 
-async def beginning_offsets(self: ConsumerFace, *partitions: Any, timeout: float | None = None) -> dict[TopicPartition, int]:
+async def beginning_offsets(
+    self: ConsumerFace, *partitions: Partitions, timeout: float | None = None
+) -> dict[TopicPartition, int]:
     """The offsets of the first records."""
     chosen, limit_s = arguments.partitions_of(partitions), seconds("beginning_offsets", timeout)
     return await self._run(lambda: self._core.offsets.first(chosen, limit_s))
 
 
-async def end_offsets(self: ConsumerFace, *partitions: Any, timeout: float | None = None) -> dict[TopicPartition, int]:
+async def end_offsets(self: ConsumerFace, *partitions: Partitions, timeout: float | None = None) -> dict[TopicPartition, int]:
     """The offsets after the last records that this consumer may read."""
     chosen, limit_s = arguments.partitions_of(partitions), seconds("end_offsets", timeout)
     return await self._run(lambda: self._core.offsets.end(chosen, limit_s))
