@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from math import inf, isnan
-from numbers import Real
 from typing import Any, Final
 
 logger = logging.getLogger("ottla.client")
@@ -21,7 +20,7 @@ def seconds(call: str, given: Any) -> Any:
     """The `timeout` that `call` was given, a float or None; or a `TypeError` or `ValueError` that says what is expected."""
     if given is None or (type(given) is float and 0 <= given < MILLISECONDS_FROM):
         return given
-    if isinstance(given, bool) or not isinstance(given, Real):
+    if isinstance(given, bool) or not (isinstance(given, int | float) or _is_real(given)):
         hint = "; pass its total_seconds()" if hasattr(given, "total_seconds") else ""
         raise TypeError(f"{call}(timeout={given!r}): a timeout is a number of seconds, or None{hint}")
     number = float(given)
@@ -37,3 +36,10 @@ def seconds(call: str, given: Any) -> Any:
             number / 1000,
         )
     return min(number, _LONGEST_S)
+
+
+def _is_real(given: object) -> bool:
+    """Whether this is another kind of number, such as numpy's."""
+    from numbers import Real  # late: every producer loads this module
+
+    return isinstance(given, Real)
