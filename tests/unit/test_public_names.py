@@ -12,7 +12,7 @@ import pytest
 import ottla
 
 OWN_MODULES_MAX = 90
-OWN_MODULES_MADE_MAX = 132
+OWN_MODULES_MADE_MAX = 134
 STANDARD_MODULES = {"bisect", "copy", "copyreg", "dataclasses", "fcntl", "importlib.util", "keyword", "resource"}
 """What a producer needs of the standard library beside asyncio and logging. Modules with an underscore are parts of these."""
 LATE_MODULES = {

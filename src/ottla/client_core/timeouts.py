@@ -17,8 +17,8 @@ _warned: set[str] = set()
 
 
 def seconds(call: str, given: Any) -> Any:
-    """The `timeout` that `call` was given, a float or None; or a `TypeError` or `ValueError` that says what is expected."""
-    if given is None or (type(given) is float and 0 <= given < MILLISECONDS_FROM):
+    """The `timeout` that `call` was given, a number or None; or a `TypeError` or `ValueError` that says what is expected."""
+    if given is None or ((type(given) is float or type(given) is int) and 0 <= given < MILLISECONDS_FROM):
         return given
     if isinstance(given, bool) or not (isinstance(given, int | float) or _is_real(given)):
         hint = "; pass its total_seconds()" if hasattr(given, "total_seconds") else ""
