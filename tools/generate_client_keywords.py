@@ -57,8 +57,11 @@ from ottla.client.world import ClientWorld
 
 
 def render() -> str:
-    parts = [HEAD, _table(PRODUCER, ["interceptors: object", "partitioner: object", WORLD]), *_forms(PRODUCER, "serializer", "Serializing")]
-    parts += [_table(CONSUMER, ["interceptors: object", WORLD]), *_forms(CONSUMER, "deserializer", "Deserializing"), _table(ADMIN, [])]
+    parts = [HEAD]
+    parts += [_table(PRODUCER, ["interceptors: object", "partitioner: object", WORLD])]
+    parts += _forms(PRODUCER, "serializer", "Serializing")
+    parts += [_table(CONSUMER, ["interceptors: object", WORLD]), *_forms(CONSUMER, "deserializer", "Deserializing")]
+    parts += [_table(ADMIN, [])]
     return "\n\n".join(part.rstrip("\n") + "\n" for part in parts)
 
 
