@@ -172,6 +172,7 @@ def started_with(mark: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_taken_port_is_named_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTTLA_TEST_MARK", str(tmp_path))
     first = first_of_free_ports()

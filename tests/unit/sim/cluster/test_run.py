@@ -9,6 +9,7 @@ from ottla.sim.run import RunFailed
 SEED = 0
 
 
+@pytest.mark.slow
 def test_a_seed_gives_one_run() -> None:
     first, second = run_cluster_seed(SEED), run_cluster_seed(SEED)
     assert first.trace == second.trace

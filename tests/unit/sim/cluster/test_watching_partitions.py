@@ -13,6 +13,7 @@ SEED = 3
 """A run in which replicas join ISRs."""
 
 
+@pytest.mark.slow
 def test_states_moves_and_proposals_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     proposals: list[tuple[str, HeldPartition, tuple[int, ...]]] = []
     monkeypatch.setattr(SteadyIsr, "isr_proposed", lambda checker, *what: proposals.append(what))
