@@ -63,7 +63,7 @@ CONSUMER: dict[str, str] = {
     "partitions_for_topic": "`partitions_for_topic` is `partitions_for` here: a list of PartitionInfo",
     "highwater": "`highwater` is end_offsets(partition) here; lag(partition) is how far the consumer is behind it",
     "last_stable_offset": "`last_stable_offset` is end_offsets(partition) here, with isolation_level='read_committed'",
-    "seek_to_committed": "`seek_to_committed` is consumer.seek(partition, consumer.committed(partition)[partition]) here",
+    "seek_to_committed": "`seek_to_committed` is consumer.seek(partition, consumer.committed(partition)) here",
     "bootstrap_connected": "drop it: clients connect when they need to, and errors say what is missing",
 }
 """A consumer's methods elsewhere → what to write here."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
 from ottla.client.consumer import arguments, columns
 from ottla.client.consumer.arguments import ByPartition, CommitOffsets, PartitionLike, Partitions, TimeLike, Topics
@@ -469,15 +469,27 @@ def commit_async(self: ConsumerFace, offsets: CommitOffsets | None = None, callb
     self._do(lambda: self._core.offsets.commit_async(chosen, checked))
 
 
-async def committed(
-    self: ConsumerFace, *partitions: Partitions, timeout: float | None = None
-) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """What the group has committed: a dict, for one partition too. None where nothing is.
+Committed: TypeAlias = OffsetAndMetadata | None
+"""What a group has committed of a partition."""
 
-    Partitions are given one by one or as a collection, as for `position`.
-    """
+
+@overload
+async def committed(self: ConsumerFace, partition: PartitionLike, /, *, timeout: float | None = None) -> Committed: ...
+@overload
+async def committed(self: ConsumerFace, topic: str, number: int, /, *, timeout: float | None = None) -> Committed: ...
+@overload
+async def committed(
+    self: ConsumerFace, partitions: Iterable[PartitionLike], /, *, timeout: float | None = None
+) -> dict[TopicPartition, Committed]: ...
+@overload
+async def committed(
+    self: ConsumerFace, first: PartitionLike, second: PartitionLike, /, *more: PartitionLike, timeout: float | None = None
+) -> dict[TopicPartition, Committed]: ...
+async def committed(self: ConsumerFace, *partitions: Any, timeout: float | None = None) -> Any:
+    """What the group has committed of a partition, or None. Of several, given one by one or as a collection, a dict."""
     chosen, limit_s = arguments.partitions_of(partitions), seconds("committed", timeout)
-    return await self._run(lambda: self._core.offsets.committed(chosen, limit_s))
+    found = await self._run(lambda: self._core.offsets.committed(chosen, limit_s))
+    return found[chosen[0]] if arguments.is_one_partition(partitions) else found
 
 
 async def offsets_for_times(

@@ -189,7 +189,7 @@ def test_commits_of_records_offsets_and_everything(face: Any, broker: Broker, to
         consumer.commit(next(record for record in records if record.partition == 0 and record.offset == 3))
         consumer.commit({second: OffsetAndMetadata(5, "text")})
         assert consumer.committed(first, second)[first].offset == 4
-        assert consumer.committed(second) == {second: OffsetAndMetadata(5, "text", None)}
+        assert consumer.committed(second) == OffsetAndMetadata(5, "text", None)
         ended: list[Any] = []
         consumer.commit_async(callback=lambda offsets, error: ended.append((set(offsets), error)))
         poll_until(consumer, lambda _: ended)
@@ -199,12 +199,14 @@ def test_commits_of_records_offsets_and_everything(face: Any, broker: Broker, to
             consumer.commit({first: -1})
 
 
-def test_committed_takes_partitions_as_position_does(face: Any, broker: Broker, topic: str) -> None:
+def test_committed_takes_and_returns_as_position_does(face: Any, broker: Broker, topic: str) -> None:
     one, two = sorted(both(topic))
     with face(broker.bootstrap_servers, group_id=f"group-of-{topic}") as consumer:
         consumer.commit({one: 3})
         stored = {one: OffsetAndMetadata(3)}
-        assert consumer.committed(one) == consumer.committed(topic, 0) == consumer.committed([one]) == stored
+        assert consumer.committed(one) == consumer.committed(topic, 0) == OffsetAndMetadata(3)
+        assert consumer.committed([one]) == stored
+        assert consumer.committed(two) is None
         for given in ((one, two), ([one, two],), ((one, two),)):
             assert consumer.committed(*given) == {**stored, two: None}
 
@@ -226,11 +228,11 @@ def test_automatic_commits_cover_what_was_handed_out_before(face: Any, broker: B
     with pytest.raises(Crash):
         crash_at(3)
     with face(broker.bootstrap_servers, **given) as consumer:
-        assert consumer.committed(first)[first].offset == 3
+        assert consumer.committed(first).offset == 3
         consumer.assign(first)
         assert consumer.poll(LONG, max_records=2)[0].offset == 3
     with face(broker.bootstrap_servers, **given) as consumer:
-        assert consumer.committed(first)[first].offset == 5
+        assert consumer.committed(first).offset == 5
 
 
 def test_a_listener_may_seek_and_commit_but_not_poll(face: Any, broker: Broker, topic: str) -> None:

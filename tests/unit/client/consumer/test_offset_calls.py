@@ -30,7 +30,7 @@ def test_a_commit_is_retried_until_it_is_stored(consumer: Any, broker: Broker, t
     for error in ("COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"):
         broker.faults.fail("OffsetCommit", error, times=1)
     consumer.commit({first: 7}, timeout=LONG)
-    assert consumer.committed(first)[first].offset == 7
+    assert consumer.committed(first).offset == 7
 
 
 def test_an_asynchronous_commit_is_not_retried(consumer: Any, broker: Broker, topic: str) -> None:
@@ -48,7 +48,7 @@ def test_automatic_commits_happen_on_the_way(consumer: Any, broker: Broker, topi
         consumer.poll(LONG)
     for _ in range(600):
         consumer.poll(0.05)
-        found = consumer.committed(first)[first]
+        found = consumer.committed(first)
         if found is not None and found.offset == 10:
             break
     assert found.offset == 10
@@ -66,7 +66,7 @@ def test_a_failed_automatic_commit_is_logged_and_made_again(
     with caplog.at_level(logging.WARNING, "ottla.client"):
         for _ in range(600):
             consumer.poll(0.05)
-            found = consumer.committed(first)[first]
+            found = consumer.committed(first)
             if found is not None and found.offset == 10:
                 break
     assert found.offset == 10

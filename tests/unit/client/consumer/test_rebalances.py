@@ -162,7 +162,7 @@ def test_a_member_that_was_replaced_and_joined_again_cannot_overwrite_a_commit(a
                 await slow.commit()
             with pytest.raises(CommitFailedError):
                 await slow.commit({T0: 1})
-            stored = (await slow.committed(T0))[T0]
+            stored = await slow.committed(T0)
             assert stored is not None
             assert stored.offset == 3
             poll.cancel()
