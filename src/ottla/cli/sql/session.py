@@ -38,6 +38,11 @@ class Session:
         self.log = log
         self._mine: Any = None
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether a server runs the statements, which may be of another version."""
+        return self._remote is not None
+
     def check(self) -> None:
         """Raise what prevents Spark from starting and can be known before: no PySpark, no Java."""
         from ottla.spark.session import require_pyspark

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from ottla.errors.texts import near_words
 from ottla.spark.sql.catalog import Catalog
 from ottla.spark.sql.declarations import Declaration, declaration_of, partitions_wanted, undeclared
-from ottla.spark.sql.errors import SqlError
+from ottla.spark.sql.errors import SqlError, SqlSyntaxError
 from ottla.spark.sql.lexer import Cut
 from ottla.spark.sql.parser import parse
 from ottla.spark.sql.references import References, find_references, quote_names
 from ottla.spark.sql.settings import Settings
-from ottla.spark.sql.statements import Create, Drop, Insert, Passed, Select, Set, Statement, Unset
+from ottla.spark.sql.statements import Create, Drop, Insert, Passed, Query, Select, Set, Statement, Unset
+from ottla.spark.sql.syntax import check_syntax
 
 Topics = Callable[[], Collection[str]]
 NAMES_SHOWN = 8
@@ -91,8 +92,30 @@ def target_of(name: str, catalog: Catalog, topics: Topics) -> Declaration:
     raise SqlError(unknown(name, catalog, there))
 
 
-def check_all(cuts: Iterable[Cut], catalog: Catalog, settings: Settings, topics: Topics) -> list[Statement]:
-    """Parse and check the statements of one run, each as if those before it had been run. Nothing is changed."""
+def check_statement_syntax(statement: Statement, cut: Cut) -> None:
+    """Raise where the part of a statement that Spark runs is wrong, with the place in the text that it was cut from."""
+    match statement:
+        case Select() | Insert():
+            sql, start = statement.query.sql, statement.query.start
+        case Create(query=Query()):
+            sql, start = statement.query.sql, statement.query.start
+        case Passed():
+            sql, start = statement.sql, 0
+        case _:
+            return
+    names = [(each.start, each.end) for each in find_references(sql).tables if not each.is_quoted and "-" in each.name]
+    line = cut.text.count("\n", 0, start)
+    column = start - (cut.text.rfind("\n", 0, start) + 1)
+    check_syntax(sql, names, begin=(cut.line + line, column + (cut.column if line == 0 else 1)))
+
+
+def check_all(
+    cuts: Iterable[Cut], catalog: Catalog, settings: Settings, topics: Topics, *, has_grammar: bool = True
+) -> list[Statement]:
+    """Parse and check the statements of one run, each as if those before it had been run. Nothing is changed.
+
+    `has_grammar` is false for a Spark of another version, whose grammar is not the one that is installed here.
+    """
     catalog, settings = catalog.copy(), settings.copy()
     made: set[str] = set()
     views: set[str] = set()
@@ -110,7 +133,11 @@ def check_all(cuts: Iterable[Cut], catalog: Catalog, settings: Settings, topics:
     for cut in cuts:
         try:
             statement = parse(cut.text)
+            if has_grammar:
+                check_statement_syntax(statement, cut)
             _check_one(statement, catalog, settings, there, is_view, made)
+        except SqlSyntaxError:
+            raise  # it says its place itself
         except SqlError as error:
             raise SqlError(f"{_place(cut, cuts)}{error}") from None
         if isinstance(statement, Passed):

@@ -28,6 +28,10 @@ class SqlError(OttlaError):
     """A statement cannot be run as it is."""
 
 
+class SqlSyntaxError(SqlError):
+    """A statement that Spark's grammar does not have. The text begins with the line and column, counted from the whole text."""
+
+
 def spark_sentence(error: BaseException, sql: str | None = None) -> str:
     """One line for an error of Spark, and a second one with the place in the SQL if it is known."""
     ours = sentence_of(error)

@@ -71,11 +71,13 @@ class Cut(NamedTuple):
     """Without its semicolon, blanks and comments at its ends removed."""
     line: int
     """Where it begins, from 1 on."""
+    column: int = 1
+    """Where it begins in its line, from 1 on."""
 
 
 def split_statements(sql: str) -> list[Cut]:
     """The statements of a text. The last one needs no semicolon."""
-    return [Cut(text, line) for text, line in _pieces(sql)[0]]
+    return _pieces(sql)[0]
 
 
 def is_complete(sql: str) -> bool:
@@ -86,22 +88,26 @@ def is_complete(sql: str) -> bool:
         return False
 
 
-def _pieces(sql: str) -> tuple[list[tuple[str, int]], bool]:
-    """The statements with their lines, and whether the last one lacks its semicolon."""
-    found: list[tuple[str, int]] = []
+def _pieces(sql: str) -> tuple[list[Cut], bool]:
+    """The statements, and whether the last one lacks its semicolon."""
+    found: list[Cut] = []
     first: Token | None = None
     last: Token | None = None
     for token in tokenize(sql):
         if token.kind == SIGN and token.value == ";":
             if first is not None and last is not None:
-                found.append((sql[first.start : last.end], sql.count("\n", 0, first.start) + 1))
+                found.append(_cut(sql, first.start, last.end))
             first = last = None
             continue
         first, last = first or token, token
     if first is not None and last is not None:
-        found.append((sql[first.start : last.end], sql.count("\n", 0, first.start) + 1))
+        found.append(_cut(sql, first.start, last.end))
         return found, True
     return found, False
+
+
+def _cut(sql: str, start: int, end: int) -> Cut:
+    return Cut(sql[start:end], sql.count("\n", 0, start) + 1, start - sql.rfind("\n", 0, start))
 
 
 def _quoted(sql: str, start: int) -> tuple[str, int]:

@@ -280,7 +280,7 @@ def _query(reader: Reader) -> Query:
     if end == 0:
         raise SqlError("EMIT CHANGES has no SELECT before it")
     reader.place = len(reader.tokens)
-    return Query(reader.sql[start : tokens[end - 1].end], is_live, limit)
+    return Query(reader.sql[start : tokens[end - 1].end], is_live, limit, start)
 
 
 def _is_emit(tokens: list[Token]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 STREAM, TABLE = "stream", "table"
 
@@ -26,6 +26,8 @@ class Query:
     """EMIT CHANGES."""
     limit: int | None = None
     """The LIMIT of a live query. A batch keeps its own."""
+    start: int = field(default=0, compare=False)
+    """Where it begins in its statement."""
 
 
 @dataclass(frozen=True)
