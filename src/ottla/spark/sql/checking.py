@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from ottla.errors.texts import near_words
 from ottla.spark.sql.catalog import Catalog
 from ottla.spark.sql.declarations import Declaration, declaration_of, partitions_wanted, undeclared
+from ottla.spark.sql.dialects import put_window
 from ottla.spark.sql.errors import SqlError, SqlSyntaxError
 from ottla.spark.sql.lexer import Cut
 from ottla.spark.sql.parser import parse
 from ottla.spark.sql.references import References, find_references, quote_names
 from ottla.spark.sql.settings import Settings
-from ottla.spark.sql.statements import Create, Drop, Insert, Passed, Query, Select, Set, Statement, Unset
+from ottla.spark.sql.statements import Create, Drop, Insert, Passed, Print, Query, Select, Set, Statement, Unset, Window
 from ottla.spark.sql.syntax import check_syntax
 
 Topics = Callable[[], Collection[str]]
@@ -30,8 +31,12 @@ class Resolved:
     references: References
 
 
-def resolve(sql: str, catalog: Catalog, topics: Topics, is_view: Callable[[str], bool]) -> Resolved:
+def resolve(
+    sql: str, catalog: Catalog, topics: Topics, is_view: Callable[[str], bool], window: Window | None = None
+) -> Resolved:
     """The declarations of what a query reads. `is_view` tells whether Spark itself knows a name."""
+    if window is not None:
+        sql = put_window(sql, window, _time_column(sql, catalog))
     references = find_references(sql)
     sources: dict[str, Declaration] = {}
     for each in references.tables:
@@ -46,6 +51,14 @@ def resolve(sql: str, catalog: Catalog, topics: Topics, is_view: Callable[[str],
             elif not each.has_parts:  # else it may be a table of another catalog, or a file: parquet.`orders`
                 raise SqlError(unknown(each.name, catalog, there))
     return Resolved(quote_names(sql, references.tables, lambda name: name in sources), sources, references)
+
+
+def _time_column(sql: str, catalog: Catalog) -> str:
+    """The column with the time of events: that of the stream's watermark, else the record's own."""
+    for name in find_references(sql).names:
+        if (declared := catalog.find(name)) is not None and declared.timestamp is not None:
+            return f"`{declared.timestamp}`"
+    return "_timestamp"
 
 
 def unknown(name: str, catalog: Catalog, topics: Collection[str]) -> str:
@@ -173,9 +186,12 @@ def _check_one(
             settings.unset(statement.name)
         case Insert():
             target_of(statement.name, catalog, topics)
-            resolve(statement.query.sql, catalog, topics, is_view)
+            resolve(statement.query.sql, catalog, topics, is_view, statement.query.window)
         case Select():
-            resolve(statement.query.sql, catalog, topics, is_view)
+            resolve(statement.query.sql, catalog, topics, is_view, statement.query.window)
+        case Print():
+            if statement.topic not in (there := topics()):
+                raise SqlError(unknown(statement.topic, catalog, there))
         case _:
             pass
 

@@ -39,6 +39,17 @@ OPTIONS = {
 }
 ALIASES = {"kafka_topic": "topic", "value_format": "format", "schema_file": "schema"}
 """Names of ksqlDB and others."""
+INSTEAD = {
+    "connector": "leave it out; a table with the connector kafka is a STREAM here, one with upsert-kafka a TABLE",
+    "properties.bootstrap.servers": "the brokers are those of --bootstrap-server: leave it out",
+    "properties.group.id": "queries here join no consumer group: leave it out",
+    "scan.startup.mode": "write SET 'auto.offset.reset'='earliest'",
+    "replicas": "`ottla topics create` makes a topic with replicas; leave it out",
+    "timestamp_format": "declare the column as TIMESTAMP; ISO 8601 is read",
+    "value_avro_schema_full_name": "write schema='orders.avsc'",
+    "wrap_single_value": "leave it out",
+}
+"""Options of ksqlDB and Flink, and what to do here."""
 METADATA = {
     "_topic": "STRING",
     "_partition": "INT",
@@ -174,6 +185,8 @@ def _named_options(create: Create) -> dict[str, str]:
     found: dict[str, str] = {}
     for given, value in create.options.items():
         name = ALIASES.get(given, given)
+        if name in INSTEAD:
+            raise SqlError(f"{given} is no option of CREATE {create.kind.upper()}: {INSTEAD[name]}")
         if name not in OPTIONS:
             near = near_words(given, [*OPTIONS, *ALIASES])
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(OPTIONS)}"

@@ -6,16 +6,19 @@ from itertools import pairwise
 
 from ottla.errors.texts import near_words
 from ottla.spark.sql.columns import parse_columns, split_at_commas
+from ottla.spark.sql.dialects import refuse_others, take_window, watermark_of
 from ottla.spark.sql.errors import SqlError
 from ottla.spark.sql.lexer import NUMBER, SIGN, TEXT, Token, tokenize
 from ottla.spark.sql.statements import (
     STREAM,
     TABLE,
+    Column,
     Create,
     Describe,
     Drop,
     Insert,
     Passed,
+    Print,
     Query,
     Select,
     Set,
@@ -101,6 +104,7 @@ def parse(sql: str) -> Statement:
     reader = Reader(sql)
     if not reader.tokens:
         raise SqlError("there is no statement")
+    refuse_others(reader.tokens)
     for words, make in _OURS:
         if reader.accept(*words):
             found = make(reader)
@@ -123,12 +127,15 @@ def _create(reader: Reader) -> Statement | None:
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     example = f"CREATE {kind.upper()} orders (id BIGINT, amount DOUBLE) WITH (topic='orders', format='json')"
     name = reader.name(kind, example)
-    columns = parse_columns(reader.sql, reader.inside()) if reader.sign("(") else ()
+    columns, watermark = _columns(reader) if reader.sign("(") else ((), {})
     options: dict[str, str] = {}
     if reader.accept("WITH"):
         if not reader.sign("("):
             raise SqlError(f"WITH has no options in parentheses: write {example}")
         options = _options(reader, reader.inside())
+        if twice := [each for each in watermark if each in options]:
+            raise SqlError(f"WATERMARK FOR and {twice[0]} in WITH say the same: write one of them")
+        options |= watermark
     elif kind == TABLE and not reader.accept("AS"):
         return None  # CREATE TABLE x (…) USING parquet is Spark's
     elif kind == TABLE:
@@ -139,6 +146,20 @@ def _create(reader: Reader) -> Statement | None:
     else:
         reader.end(example)
     return Create(kind, name, columns, options, is_replacing, if_not_exists, query)
+
+
+def _columns(reader: Reader) -> tuple[tuple[Column, ...], dict[str, str]]:
+    """The declared columns, and the options that Flink's WATERMARK FOR among them stands for."""
+    declared: list[Token] = []
+    watermark: dict[str, str] = {}
+    for part in split_at_commas(reader.inside()):
+        if len(part) > 1 and part[0].is_word("WATERMARK") and part[1].is_word("FOR"):
+            watermark["timestamp"], watermark["watermark"] = watermark_of(reader.sql, part[2:])
+            continue
+        if declared and part:
+            declared.append(Token(SIGN, ",", part[0].start, part[0].start))
+        declared += part
+    return parse_columns(reader.sql, declared), watermark
 
 
 def _options(reader: Reader, tokens: list[Token]) -> dict[str, str]:
@@ -171,6 +192,8 @@ def _drop(reader: Reader) -> Statement | None:
 
 
 def _show(reader: Reader) -> Statement | None:
+    reader.accept("ALL")  # ksqlDB's SHOW ALL TOPICS
+    reader.accept("EXTENDED")
     word = reader.peek()
     if word is None:
         raise SqlError(f"SHOW needs a word after it: {', '.join(SHOWN)}")
@@ -183,11 +206,38 @@ def _show(reader: Reader) -> Statement | None:
 
 
 def _describe(reader: Reader) -> Statement | None:
-    if reader.peek() is not None and reader.peek().is_word("FUNCTION", "DATABASE", "QUERY", "EXTENDED", "FORMATTED"):  # type: ignore[union-attr]
+    if reader.peek() is not None and reader.peek().is_word("FUNCTION", "DATABASE", "QUERY", "FORMATTED"):  # type: ignore[union-attr]
         return None
+    reader.accept("EXTENDED")  # all that there is to say is said in any case
     reader.accept("STREAM") or reader.accept("TABLE")
     name = reader.name("stream", "DESCRIBE orders")
+    reader.accept("EXTENDED")
     return Describe(name) if reader.peek() is None else None
+
+
+def _print(reader: Reader) -> Statement:
+    example = "PRINT orders FROM BEGINNING LIMIT 3"
+    name = reader.name("topic", example)
+    from_beginning = reader.accept("FROM", "BEGINNING")
+    limit = None
+    number = reader.peek(1)
+    if number is not None and number.value.isdigit() and reader.accept("LIMIT"):
+        limit, reader.place = int(number.value), reader.place + 1
+    reader.end(example)
+    return Print(name, from_beginning, limit)
+
+
+def _explain(reader: Reader) -> Statement | None:
+    """EXPLAIN of a live query explains its SELECT."""
+    for word in ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL"):
+        if reader.accept(word):
+            break
+    token = reader.peek()
+    if token is None or not token.is_word(*QUERY_WORDS):
+        return None
+    start = token.start
+    query = _query(reader)
+    return Passed(reader.sql[:start] + query.sql, window=query.window)
 
 
 def _set(reader: Reader) -> Statement | None:
@@ -280,7 +330,8 @@ def _query(reader: Reader) -> Query:
     if end == 0:
         raise SqlError("EMIT CHANGES has no SELECT before it")
     reader.place = len(reader.tokens)
-    return Query(reader.sql[start : tokens[end - 1].end], is_live, limit, start)
+    sql, window = take_window(reader.sql[start : tokens[end - 1].end])
+    return Query(sql, is_live, limit, start, window)
 
 
 def _is_emit(tokens: list[Token]) -> bool:
@@ -312,4 +363,6 @@ _OURS = (
     (("UNSET",), _unset),
     (("INSERT",), _insert),
     (("TERMINATE",), _terminate),
+    (("PRINT",), _print),
+    (("EXPLAIN",), _explain),
 )

@@ -13,8 +13,9 @@ from ottla.spark.sql.checking import Resolved, check_topic, resolve, target_of
 from ottla.spark.sql.declarations import Declaration, declaration_of, partitions_wanted
 from ottla.spark.sql.errors import SqlError
 from ottla.spark.sql.interrupts import Interrupted, cancel_group, in_job_group, run_interruptibly
+from ottla.spark.sql.references import find_references
 from ottla.spark.sql.screen import Screen, shown_columns
-from ottla.spark.sql.settings import Settings
+from ottla.spark.sql.settings import RESET, Settings
 from ottla.spark.sql.statements import (
     TABLE,
     Column,
@@ -23,6 +24,7 @@ from ottla.spark.sql.statements import (
     Drop,
     Insert,
     Passed,
+    Print,
     Query,
     Select,
     Set,
@@ -30,6 +32,7 @@ from ottla.spark.sql.statements import (
     Statement,
     Terminate,
     Unset,
+    Window,
 )
 
 OBSERVED = "ottla_bad_"
@@ -110,6 +113,8 @@ class Runner:
                     self._spark.conf.unset(name)
             case Terminate():
                 self._terminate(statement.name)
+            case Print():
+                self._print(statement)
             case Passed():
                 self._pass_on(statement)
 
@@ -122,7 +127,7 @@ class Runner:
     # Queries
 
     def _select(self, query: Query) -> None:
-        resolved = self._resolve(query.sql)
+        resolved = self._resolve(query.sql, query.window)
         df = self._frame_of(resolved, query.is_live)
         if query.is_live:
             self._show_live(df, resolved, query.limit)
@@ -159,11 +164,25 @@ class Runner:
             live.stop()
         self._tell_bad(resolved, live.bad_records())
 
+    def _print(self, statement: Print) -> None:
+        """The records of a topic as they are, also if a stream is declared under its name."""
+        source = target_of(statement.topic, Catalog(), self.cluster.topics)
+        sql = f"SELECT timestamp, partition, offset, key, value FROM `{source.topic}`"
+        resolved = Resolved(sql, {source.topic: source}, find_references(sql))
+        before = self.settings
+        self.settings = before.copy()
+        if statement.from_beginning:
+            self.settings.set(RESET, "earliest")
+        try:
+            self._show_live(self._frame_of(resolved, True), resolved, statement.limit)
+        finally:
+            self.settings = before
+
     def _insert(self, statement: Insert) -> None:
         if statement.query.is_live and not self._is_shell:
             raise SqlError(f"a continuous INSERT runs only in the shell: leave EMIT CHANGES out; {TO_PIPELINE}")
         target = target_of(statement.name, self.catalog, self.cluster.topics)
-        resolved = self._resolve(statement.query.sql)
+        resolved = self._resolve(statement.query.sql, statement.query.window)
         from ottla.spark.sql.writing import records
 
         rows = records(self._frame_of(resolved, statement.query.is_live), target, statement.columns)
@@ -214,7 +233,7 @@ class Runner:
             raise SqlError(f"CREATE STREAM … AS SELECT runs only in the shell; {TO_PIPELINE}")
         if create.columns:
             raise SqlError(f"the columns of {create.name} are those of its SELECT: leave the list of columns out")
-        resolved = self._resolve(query.sql)
+        resolved = self._resolve(query.sql, query.window)
         df = self._frame_of(resolved, True)
         columns = tuple(Column(each.name, _type_words(each.dataType.simpleString())) for each in df.schema.fields)
         declaration = declaration_of(Create(create.kind, create.name, columns, create.options))
@@ -228,7 +247,7 @@ class Runner:
         self.catalog.add(declaration, is_replacing=create.is_replacing)
 
     def _pass_on(self, statement: Passed) -> None:
-        resolved = self._resolve(statement.sql, is_lenient=True)
+        resolved = self._resolve(statement.sql, statement.window, is_lenient=True)
         df = self._frame_of(resolved, False)
         if statement.view is not None:
             self._views[statement.view.lower()] = statement.sql
@@ -247,6 +266,9 @@ class Runner:
         self._screen.table(columns, rows)
 
     def _describe(self, name: str) -> None:
+        if self.catalog.find(name) is None and name not in self.cluster.topics() and self._is_view(name):
+            self._pass_on(Passed(f"DESCRIBE EXTENDED {name}"))
+            return
         found = self.catalog.find(name) or target_of(name, self.catalog, self.cluster.topics)
         columns, rows, notes = listing.described(found)
         self._screen.table(columns, rows)
@@ -278,8 +300,8 @@ class Runner:
 
     # Names
 
-    def _resolve(self, sql: str, *, is_lenient: bool = False) -> Resolved:
-        return resolve(sql, self.catalog, self.cluster.topics, lambda name: is_lenient or self._is_view(name))
+    def _resolve(self, sql: str, window: Window | None = None, *, is_lenient: bool = False) -> Resolved:
+        return resolve(sql, self.catalog, self.cluster.topics, lambda name: is_lenient or self._is_view(name), window)
 
     def _is_view(self, name: str) -> bool:
         return name.lower() in self._views or (self._spark is not None and bool(self._spark.catalog.tableExists(f"`{name}`")))

@@ -18,6 +18,19 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Window:
+    """A window of ksqlDB, which GROUP BY is to have."""
+
+    function: str
+    """`window` or `session_window`."""
+    arguments: tuple[str, ...]
+
+    def call(self, time: str) -> str:
+        """The function for Spark, over the column `time`."""
+        return f"{self.function}({', '.join([time, *(repr(each) for each in self.arguments)])})"
+
+
+@dataclass(frozen=True)
 class Query:
     """A SELECT for Spark, and what we have taken off its end."""
 
@@ -28,6 +41,8 @@ class Query:
     """The LIMIT of a live query. A batch keeps its own."""
     start: int = field(default=0, compare=False)
     """Where it begins in its statement."""
+    window: Window | None = None
+    """ksqlDB's WINDOW clause, which is taken out of `sql`."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +79,15 @@ class Describe:
     """DESCRIBE name."""
 
     name: str
+
+
+@dataclass(frozen=True)
+class Print:
+    """PRINT topic [FROM BEGINNING] [LIMIT n]."""
+
+    topic: str
+    from_beginning: bool = False
+    limit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +135,8 @@ class Passed:
     sql: str
     view: str | None = None
     """The name of the view that it makes, if it makes one."""
+    window: Window | None = None
 
 
-Statement = Create | Drop | Show | Describe | Set | Unset | Insert | Terminate | Select | Passed
-NEEDS_SPARK = (Insert, Select, Passed)
+Statement = Create | Drop | Show | Describe | Set | Unset | Insert | Terminate | Select | Print | Passed
+NEEDS_SPARK = (Insert, Select, Print, Passed)
