@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ottla.errors import OttlaError
+from ottla.spark.class_archive import JAVA_OPTIONS, java_options
 from ottla.spark.errors import reason_of
 from ottla.spark.java import use_java
 from ottla.spark.places import check_master, check_remote, is_local
@@ -29,6 +30,8 @@ SHIP = "spark.ottla.ship"
 ARROW_BATCH_BYTES = 4_000_000
 """How much Spark sends to a Python process at a time, instead of 10,000 rows. Its JVM zeroes a buffer for each batch, of the
 next power of two: 16 MB for 10,000 rows of 1 KB. Below 4 MiB, because the row that reaches the limit is still in the batch."""
+BRIEF = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""For a JVM of seconds: no threads for the collector, no second compiler. Up to some million records this takes less time."""
 ON_PATH = "so name one that is on the PATH of every machine"
 NO_PYSPARK = "this needs PySpark 4.3, which is not installed: pip install 'ottla[spark]'"
 
@@ -81,11 +84,12 @@ def local_session(
     log_file: Path | None = None,
     ships: Wishes | None = None,
     notice: Notice = lambda text: None,
+    is_brief: bool = False,
 ) -> Any:
     """A session on this machine, on the cluster `master`, or of the Spark Connect server `remote`.
 
     Ottla is shipped to the workers of a cluster, with what `ships` names; a server must have it. `notice` gets what is
-    unusual or takes long.
+    unusual or takes long. `is_brief` is for work of seconds: a local JVM leaves out what pays off later.
     """
     require_pyspark()
     settings = dict(configuration or {})
@@ -97,7 +101,7 @@ def local_session(
             spark = _built(name, settings, remote=remote)
         else:
             address = check_master(place)
-            use_java()
+            java = use_java()
             _make_importable(wishes.folder)
             if is_local(place):
                 # Workers must be this Python: the one on the PATH may lack pyarrow and ottla.
@@ -105,7 +109,9 @@ def local_session(
             else:
                 use_python(settings, python_of_cluster())
                 settings |= pack(parts_to_ship(wishes)).settings(settings)
-            spark = _built(name, defaults(place, address) | settings, master=place)
+            options = " ".join(filter(None, (BRIEF if is_brief and is_local(place) else "", java_options(java))))
+            quick = {JAVA_OPTIONS: options} if options else {}
+            spark = _built(name, defaults(place, address) | quick | settings, master=place)
     if is_local(place) and remote is None:
         return spark
     try:

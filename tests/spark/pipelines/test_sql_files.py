@@ -45,3 +45,11 @@ def test_other_statements_are_refused(text: str, sentence: str) -> None:
     with pytest.raises(PipelineError) as raised:
         parse_sql(text, "a.sql")
     assert sentence in str(raised.value)
+
+
+def test_syntax_is_checked_with_spark_s_grammar_before_anything_runs() -> None:
+    text = (
+        "CREATE TEMPORARY VIEW a AS SELECT 1;\n\n/* two\nlines */\nCREATE MATERIALIZED VIEW b AS\n/* 3\n\n*/ SELECT *\n  FORM a"
+    )
+    with pytest.raises(PipelineError, match=r"^t\.sql line 9, column 3: FORM is not expected here: did you mean FROM\?$"):
+        parse_sql(text, "t.sql")

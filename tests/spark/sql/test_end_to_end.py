@@ -24,7 +24,13 @@ LIMIT_S = 120.0
 
 def environment(tmp_path: Path) -> dict[str, str]:
     homes = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_STATE_HOME": str(tmp_path / "state")}
-    return {**os.environ, **homes, "TERM": "dumb", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    return {
+        **os.environ,
+        **homes,
+        "OTTLA_SPARK_ARCHIVE": "off",
+        "TERM": "dumb",
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
 
 
 def fill(broker: Broker, topic: str, count: int) -> None:

@@ -77,7 +77,9 @@ def sql(
     servers = settings.properties.get("bootstrap.servers")
     if not servers:
         raise click.UsageError("SQL reads topics from brokers: give --bootstrap-server, not bootstrap.controllers alone")
-    session = Session(master=master, remote=remote, log=log_path())
+    # A shell and a live result may run for hours: then the JVM's second compiler pays off.
+    is_brief = text is not None and "EMIT" not in text.upper() and "PRINT" not in text.upper()
+    session = Session(master=master, remote=remote, log=log_path(), is_brief=is_brief)
     cluster = TopicsOfCluster(settings, wait_s)
     catalog = Catalog(Path(catalog_path) if catalog_path else default_path(servers))
     runner = Runner(

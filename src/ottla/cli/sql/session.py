@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ottla.errors import OttlaError
 from ottla.spark.sql.errors import SqlError
 from ottla.spark.sql.settings import Settings
 
@@ -32,7 +33,8 @@ def log_path(environment: Mapping[str, str] | None = None) -> Path:
 class Session:
     """Starts Spark once. A session that the process has already is used and not stopped."""
 
-    def __init__(self, *, master: str | None, remote: str | None, log: Path) -> None:
+    def __init__(self, *, master: str | None, remote: str | None, log: Path, is_brief: bool = False) -> None:
+        self._is_brief = is_brief
         self._master = master
         self._remote = remote
         self.log = log
@@ -75,7 +77,12 @@ class Session:
         configuration = own | SETTINGS | settings.spark
         try:
             self._mine = local_session(
-                "ottla sql", master=self._master, remote=self._remote, configuration=configuration, log_file=self.log
+                "ottla sql",
+                master=self._master,
+                remote=self._remote,
+                configuration=configuration,
+                log_file=self.log,
+                is_brief=self._is_brief,
             )
         finally:
             if shows:
@@ -116,3 +123,17 @@ class Session:
         if self._mine is not None:
             self._mine.stop()
             self._mine = None
+            if not self.is_remote:
+                self._prepare_next()
+
+    def _prepare_next(self) -> None:
+        """Let the next start be faster. Nobody waits for it."""
+        from ottla.spark.class_archive import make_in_background
+        from ottla.spark.java import find_java
+
+        try:
+            is_made = make_in_background(find_java())
+        except OttlaError:
+            return
+        if is_made and sys.stderr.isatty():
+            sys.stderr.write("(a process in the background prepares faster starts of Spark, once)\n")

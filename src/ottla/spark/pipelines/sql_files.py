@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ottla.spark.pipelines.errors import PipelineError
+from ottla.spark.sql.errors import SqlError
+from ottla.spark.sql.syntax import check_syntax
 
 STREAMING_TABLE, MATERIALIZED_VIEW, TEMPORARY_VIEW, FLOW = "streaming table", "materialized view", "temporary view", "flow"
 
@@ -48,7 +50,18 @@ class Statement:
 
 def parse_sql(text: str, path: str) -> list[Statement]:
     """The statements of a file."""
-    return [_parse(statement, line, path) for line, statement in split_statements(text)]
+    found = []
+    for line, text_of_one in split_statements(text):
+        statement = _parse(text_of_one, line, path)
+        found.append(statement)
+        if statement.query is not None:
+            start = text_of_one.rindex(statement.query)
+            lines = text_of_one.count("\n", 0, start)
+            try:
+                check_syntax(statement.query, begin=(line + lines, start - text_of_one.rfind("\n", 0, start)))
+            except SqlError as error:
+                raise PipelineError(f"{path} {error}") from None
+    return found
 
 
 def split_statements(text: str) -> Iterator[tuple[int, str]]:
@@ -62,7 +75,7 @@ def split_statements(text: str) -> Iterator[tuple[int, str]]:
                 yield first, statement
             parts = []
         elif token.startswith(("--", "/*")):
-            parts.append(" ")
+            parts.append(" " + "\n" * token.count("\n"))
         else:
             if not token.isspace() and not "".join(parts).strip():
                 first = line

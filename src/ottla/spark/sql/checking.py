@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ottla.errors.texts import near_words
 from ottla.spark.sql.catalog import Catalog
-from ottla.spark.sql.declarations import Declaration, declaration_of, partitions_wanted, undeclared
+from ottla.spark.sql.declarations import METADATA, Declaration, declaration_of, partitions_wanted, undeclared
 from ottla.spark.sql.dialects import put_window
 from ottla.spark.sql.errors import SqlError, SqlSyntaxError
 from ottla.spark.sql.lexer import Cut
@@ -185,7 +185,7 @@ def _check_one(
         case Unset():
             settings.unset(statement.name)
         case Insert():
-            target_of(statement.name, catalog, topics)
+            _check_columns(statement, target_of(statement.name, catalog, topics))
             resolve(statement.query.sql, catalog, topics, is_view, statement.query.window)
         case Select():
             resolve(statement.query.sql, catalog, topics, is_view, statement.query.window)
@@ -194,6 +194,17 @@ def _check_one(
                 raise SqlError(unknown(statement.topic, catalog, there))
         case _:
             pass
+
+
+def _check_columns(insert: Insert, target: Declaration) -> None:
+    """The columns that an INSERT names must be columns of what it writes to. Those of an Avro schema are left to Spark."""
+    there = [each.name for each in target.columns]
+    known = {each.lower() for each in there} | METADATA.keys()
+    for name in insert.columns:
+        if there and name.lower() not in known:
+            near = near_words(name.lower(), there)
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(there)}"
+            raise SqlError(f"the {target.kind} {target.name} has no column {name}: {hint}")
 
 
 def _place(cut: Cut, cuts: Sequence[Cut]) -> str:
