@@ -212,6 +212,7 @@ class Recogniser:
                 found.add(place)
                 continue
             token = tokens[place] if place < len(tokens) else END
+            reached: tuple[tuple[int, int], ...]
             for edge in edges[state]:
                 kind = edge.kind
                 if kind in (EPSILON, ACTION):
