@@ -108,10 +108,8 @@ def target_of(name: str, catalog: Catalog, topics: Topics) -> Declaration:
 def check_statement_syntax(statement: Statement, cut: Cut) -> None:
     """Raise where the part of a statement that Spark runs is wrong, with the place in the text that it was cut from."""
     match statement:
-        case Select() | Insert():
-            sql, start = statement.query.sql, statement.query.start
-        case Create(query=Query()):
-            sql, start = statement.query.sql, statement.query.start
+        case Select(query) | Insert(query=query) | Create(query=Query() as query):
+            sql, start = query.sql, query.start
         case Passed():
             sql, start = statement.sql, 0
         case _:
