@@ -33,12 +33,12 @@ def topics_within(wait_s: float) -> ListTopics:
     """A function that lists the topics of a cluster, and waits for its brokers up to `wait_s`."""
 
     def topics_of(client: Mapping[str, str]) -> Collection[str]:
-        return with_cluster_awaited(_settings(client), list_topics, wait_s)
+        return with_cluster_awaited(client_settings(client), list_topics, wait_s)
 
     return topics_of
 
 
-def _settings(client: Mapping[str, str]) -> ClientSettings:
+def client_settings(client: Mapping[str, str]) -> ClientSettings:
     """Without the settings of the environment: the clients in Spark do not know them."""
     known = {name: value for name, value in client.items() if name in ADMIN.table}
     return ClientSettings(admin_settings(config=known), known)
@@ -52,7 +52,7 @@ class Outages:
     """Outages of the clusters that the topics of a pipeline are in."""
 
     def __init__(self, spec: Spec, wait_s: float) -> None:
-        self._clusters = [_settings(client) for client, _ in checks.by_cluster(checks.topics_wanted(spec))]
+        self._clusters = [client_settings(client) for client, _ in checks.by_cluster(checks.topics_wanted(spec))]
         self._wait_s = wait_s
 
     @contextmanager

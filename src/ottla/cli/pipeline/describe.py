@@ -1,90 +1,169 @@
-"""`ottla pipeline describe`."""
+"""`ottla pipeline describe`: from the files, the checkpoints and the brokers, without Spark."""
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections.abc import Iterable, Mapping
 
 import click
 
+from ottla import TopicPartition
 from ottla.cli.common.options import json_option, wide_option
-from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table
-from ottla.cli.pipeline.options import bootstrap_option, pipeline_argument, session_for, session_options
+from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table, warn
+from ottla.cli.common.running import open_cluster
+from ottla.cli.pipeline.clusters import client_settings
+from ottla.cli.pipeline.options import bootstrap_option, environment_options, pipeline_argument, session_for, session_options
+from ottla.client.admin.offsets import IsolationLevel, OffsetSpec, list_offsets
+from ottla.errors import KafkaError
+from ottla.spark.pipelines import checks, storage
 from ottla.spark.pipelines import graph as graphs
-from ottla.spark.pipelines import storage
-from ottla.spark.pipelines.plans import explain_text, reads_of
-from ottla.spark.pipelines.positions import position_of
-from ottla.spark.pipelines.spec import Spec, read_spec
+from ottla.spark.pipelines.environments import Environment
+from ottla.spark.pipelines.outline import Flow, read_outline, write_outline
+from ottla.spark.pipelines.positions import Position, position_of
+from ottla.spark.pipelines.spec import BOOTSTRAP, Spec, read_spec
 
 EXAMPLES = """\b
 Examples:
   ottla pipeline describe orders
+  ottla pipeline describe orders --env prod
+  ottla pipeline describe orders --graph     let Spark analyse the files again
   ottla pipeline describe orders --json
 """
-HEADINGS = ("Flow", "=Reads", "=Writes", "=Offsets")
+HEADINGS = ("Flow", "=Reads", "=Writes", "=Offsets", "#Lag")
+ANSWER_S = 3.0
+"""How long the brokers have to answer."""
+
+Ends = dict[TopicPartition, int]
 
 
 @click.command("describe", epilog=EXAMPLES)
 @pipeline_argument
+@click.option("--graph", is_flag=True, help="Start Spark and analyse the files first.")
+@environment_options
 @session_options
 @bootstrap_option
 @json_option
 @wide_option
-def describe(place: str, master: str | None, remote: str | None, bootstrap_server: str | None, as_json: bool) -> None:
-    """Show the graph of the pipeline in FOLDER: what each flow reads and writes, and how far it has come."""
-    spec = read_spec(place).with_bootstrap(bootstrap_server)
-    with session_for(spec, master, remote, quiet=as_json) as spark:
-        flows = flows_of(spec, spark)
+def describe(
+    place: str,
+    graph: bool,
+    environment: Environment,
+    master: str | None,
+    remote: str | None,
+    bootstrap_server: str | None,
+    as_json: bool,
+) -> None:
+    """Show what each flow of the pipeline in FOLDER reads and writes, how far it has come, and how many records are left.
+
+    Flows are those of the last run or `validate`, or what the files say if they have changed since; offsets are read from the
+    checkpoints, and the ends of topics from the brokers. Spark is started only with --graph.
+    """
+    spec = read_spec(place, environment).with_bootstrap(bootstrap_server)
+    if graph:
+        from ottla.spark.pipelines.resolving import prepared
+
+        with session_for(spec, master, remote, quiet=as_json) as spark, prepared(spec, spark) as resolved:
+            write_outline(resolved)
+    outline, is_analysed = read_outline(spec)
+    positions = {each["flow"]: position_of(spec, each["flow"]) for each in outline if _runs(each)}
+    ends, problems = asyncio.run(_ends_of(spec, [each for each in positions.values() if each is not None]))
+    flows = [_described(spec, each, positions.get(each["flow"]), ends) for each in outline]
+    notes = [] if is_analysed else ["flows as the files say, which Spark has not analysed: --graph does"]
+    if spec.local_state is None:
+        notes.append(f"the checkpoints are in {spec.state}, which is not on this machine: offsets are not shown")
     if as_json:
-        print_json({"name": spec.name, "schedule": str(spec.schedule), "state": spec.state, "flows": flows})
+        print_json(
+            {
+                "name": spec.name,
+                "environment": spec.environment,
+                "schedule": str(spec.schedule),
+                "state": spec.state,
+                "isAnalysed": is_analysed,
+                "problems": problems,
+                "flows": flows,
+            }
+        )
         return
-    rows = [(each["flow"], _reads_text(each), _writes_text(each), _position_text(each)) for each in flows]
+    rows = [(each["flow"], _reads_text(each), _writes_text(each), _position_text(each), _lag_text(each)) for each in flows]
     if is_for_people():
-        details = [f"schedule: {spec.schedule}", f"offsets, state and tables: {spec.state}"]
+        details = [f"schedule: {spec.schedule}", f"offsets, state and tables: {spec.state}", *notes]
+        if spec.environment is not None:
+            details.insert(0, f"environment: {spec.environment}")
         print_table(spec.name, HEADINGS, rows, details)
     else:
-        print_padded([heading.lstrip("=") for heading in HEADINGS], rows, (1, 1, 1, 0))
+        print_padded([heading.lstrip("=#") for heading in HEADINGS], rows, (1, 1, 1, 1, 0))
+    for problem in problems:
+        warn(problem)
 
 
-def flows_of(spec: Spec, spark: Any) -> list[dict[str, Any]]:
-    """Each flow with what it reads and writes, in the order in which they run."""
-    from ottla.spark.pipelines.resolving import prepared
-
-    with prepared(spec, spark) as resolved:
-        known = {*resolved.tables, *resolved.views}
-        found = []
-        for name, frame in resolved.frames.items():
-            flow, reads = resolved.graph.flows[name], reads_of(explain_text(frame), known)
-            output = resolved.graph.outputs[flow.target]
-            runs = output.kind not in (graphs.TEMPORARY, graphs.VIEW)
-            position = position_of(spec, name) if runs else None
-            found.append(
-                {
-                    "flow": name,
-                    "defined": flow.place,
-                    "reads": list(reads.names),
-                    "sources": [{"format": kind, "options": options} for kind, options in reads.sources],
-                    "target": output.name,
-                    "kind": output.kind,
-                    "format": output.format or (None if output.kind == graphs.TEMPORARY else "parquet"),
-                    "options": dict(output.options),
-                    "checkpoint": storage.checkpoint(spec, name) if runs else None,
-                    "offsets": None if position is None else list(position.offsets),
-                    "position": None if position is None else position.text(),
-                }
-            )
-        return found
+def _runs(flow: Flow) -> bool:
+    """Whether a flow is a streaming query, with a checkpoint."""
+    return flow["kind"] not in (graphs.TEMPORARY, graphs.VIEW)
 
 
-def _reads_text(flow: dict[str, Any]) -> str:
+def _described(spec: Spec, flow: Flow, position: Position | None, ends: Ends) -> Flow:
+    read = {} if position is None else position.partitions()
+    lags = [max(0, ends[each] - offset) for each, offset in read.items() if each in ends]
+    return flow | {
+        "checkpoint": storage.checkpoint(spec, flow["flow"]) if _runs(flow) else None,
+        "offsets": None if position is None else list(position.offsets),
+        "position": None if position is None else position.text(),
+        "lag": sum(lags) if lags and len(lags) == len(read) else None,
+    }
+
+
+async def _ends_of(spec: Spec, positions: Iterable[Position]) -> tuple[Ends, list[str]]:
+    """Where the partitions of some positions end, and the clusters that did not say so in time. All are asked at once."""
+    clients = checks.topics_wanted(spec)
+    wanted: dict[str, dict[str, str]] = {}
+    by_client: dict[tuple[tuple[str, str], ...], list[TopicPartition]] = {}
+    for each in dict.fromkeys(found for position in positions for found in position.partitions()):
+        wanted[each.topic] = clients.get(each.topic, spec.client_options)
+    for client, topics in checks.by_cluster({topic: options for topic, options in wanted.items() if BOOTSTRAP in options}):
+        names = set(topics)
+        parts = {found for position in positions for found in position.partitions() if found.topic in names}
+        by_client[tuple(client.items())] = sorted(parts)
+    answers = await asyncio.gather(*(_ask(dict(client), parts) for client, parts in by_client.items()))
+    ends: Ends = {}
+    for found, _ in answers:
+        ends |= found
+    return ends, [problem for _, problem in answers if problem is not None]
+
+
+async def _ask(client: Mapping[str, str], partitions: list[TopicPartition]) -> tuple[Ends, str | None]:
+    settings = client_settings(client)
+    level = client.get("isolation.level", "").upper() == "READ_COMMITTED"
+    isolation = IsolationLevel.READ_COMMITTED if level else IsolationLevel.READ_UNCOMMITTED
+    cluster = open_cluster(settings)
+    why = f"no answer within {ANSWER_S:g} s"
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            places = dict.fromkeys(partitions, OffsetSpec.LATEST)
+            found = await list_offsets(cluster, {**places}, isolation_level=isolation)
+            return {each: offset.offset for each, offset in found.values_found.items()}, None
+    except TimeoutError:
+        pass
+    except KafkaError as error:
+        why = str(error)
+    finally:
+        cluster.close()
+    return {}, f"the brokers at {client['bootstrap.servers']} are away, so the lag is not known: {why}"
+
+
+def _reads_text(flow: Flow) -> str:
     sources = [_source_text(each["format"], each["options"]) for each in flow["sources"]]
     return ", ".join([*flow["reads"], *sources]) or "-"
 
 
-def _position_text(flow: dict[str, Any]) -> str:
+def _position_text(flow: Flow) -> str:
     return "-" if flow["checkpoint"] is None else flow["position"] or "not run yet"
 
 
-def _writes_text(flow: dict[str, Any]) -> str:
+def _lag_text(flow: Flow) -> str:
+    return "-" if flow["lag"] is None else str(flow["lag"])
+
+
+def _writes_text(flow: Flow) -> str:
     if flow["kind"] == graphs.SINK:
         return f"sink {flow['target']} ({_source_text(flow['format'], flow['options'])})"
     return f"{flow['kind']} {flow['target']}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +13,10 @@ import click
 
 from ottla.cli.common.output import say
 from ottla.cli.common.settings import ENVIRONMENT_VARIABLE
+from ottla.errors import OttlaError
 from ottla.spark.pipelines import storage
+from ottla.spark.pipelines.environments import ENVIRONMENT, Environment
+from ottla.spark.pipelines.errors import PipelineError
 from ottla.spark.pipelines.shipped import wishes_of
 from ottla.spark.pipelines.spec import Spec
 from ottla.spark.places import check_place
@@ -29,6 +34,50 @@ bootstrap_option = click.option(
 )
 
 
+JSON_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark prints an error as JSON with Java's trace to these, on standard error, before it raises it."""
+REDACTED = "(?i)secret|password|passphrase|token|access[.]?key|jaas|credential|keystore[.]key"
+"""Spark hides the values of settings and options with such names in its log; by default it does not know all of Kafka's."""
+
+
+def environment_options(function: F) -> F:
+    """Adds --env, --set and -p; the function gets `environment`."""
+
+    @wraps(function)
+    def with_environment(*, env: str | None, settings: tuple[str, ...], parameters: tuple[str, ...], **rest: Any) -> Any:
+        values = {}
+        for text in parameters:
+            name, equals, value = text.partition("=")
+            if not equals or not name:
+                raise click.UsageError(f"-p {name} has no value: write it as -p NAME=value")
+            values[name] = value
+        return function(environment=Environment(env or None, settings, values), **rest)
+
+    decorated: Any = click.option(
+        "-p",
+        "--param",
+        "parameters",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="The value of ${NAME} in the files. Repeatable.",
+    )(with_environment)
+    decorated = click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A value over those of the files, such as sources.orders.subscribe=orders-2. Repeatable.",
+    )(decorated)
+    return click.option(  # type: ignore[no-any-return]  # click's decorators return the function they decorate
+        "-e",
+        "--env",
+        "env",
+        envvar=ENVIRONMENT,
+        metavar="NAME",
+        help=f"Merge ottla.NAME.yml over the files.  [default: ${ENVIRONMENT}]",
+    )(decorated)
+
+
 def session_options(function: F) -> F:
     """Adds --master and --remote."""
     decorated: Any = click.option("--remote", metavar="sc://HOST:PORT", help="Run on a Spark Connect server.")(function)
@@ -39,7 +88,7 @@ def session_options(function: F) -> F:
 
 @contextmanager
 def session_for(spec: Spec, master: str | None, remote: str | None, *, quiet: bool = False) -> Iterator[Any]:
-    """A Spark session for a pipeline; its log goes to a file."""
+    """A Spark session for a pipeline; its log goes to a file. Errors that are raised meanwhile show no secrets."""
     from ottla.spark.session import active_session, local_session, require_pyspark
 
     if master is not None and remote is not None:
@@ -47,14 +96,16 @@ def session_for(spec: Spec, master: str | None, remote: str | None, *, quiet: bo
     check_place(master, remote)
     require_pyspark()
     if (active := active_session()) is not None:
-        yield active
+        with _without_secrets(spec), _json_traces_to(storage.log_file(spec)):
+            yield active
         return
     log = storage.begin_log(spec)
     if not quiet:
         say(f"Starting Spark on {remote or master or 'this machine'}; its log is {shown(log)}", err=True)
     # A server has a warehouse of its own, which its clients cannot change.
-    warehouse = {} if remote else {"spark.sql.warehouse.dir": str(log.parent / "warehouse")}
-    settings = warehouse | spec.configuration
+    warehouse = {} if remote else {"spark.sql.warehouse.dir": str(log.parent / "warehouse"), "spark.redaction.regex": REDACTED}
+    # Spark gets its settings as arguments of a process, which others can see. `prepared` sets those of clients later.
+    settings = warehouse | {key: value for key, value in spec.configuration.items() if key.startswith("spark.")}
     spark = local_session(
         spec.name,
         master=master,
@@ -65,9 +116,42 @@ def session_for(spec: Spec, master: str | None, remote: str | None, *, quiet: bo
         notice=lambda text: say(text, err=True),
     )
     try:
-        yield spark
+        with _without_secrets(spec), _json_traces_to(log):
+            yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def _without_secrets(spec: Spec) -> Iterator[None]:
+    try:
+        yield
+    except OttlaError as error:
+        text = str(error)
+        if (shown_text := spec.masked(text)) == text:
+            raise
+        made = PipelineError(shown_text)
+        made.flow = getattr(error, "flow", None)
+        raise made from None
+
+
+@contextmanager
+def _json_traces_to(path: Path) -> Iterator[None]:
+    """While this lasts, what PySpark logs about errors goes to a file: our own sentence follows on the terminal."""
+    from pyspark.logger import PySparkLogger
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
+    loggers = [PySparkLogger.getLogger(name) for name in JSON_LOGGERS]
+    before = [(each, each.handlers[:], each.propagate) for each in loggers]
+    for each in loggers:
+        each.handlers[:], each.propagate = [handler], False
+    try:
+        yield
+    finally:
+        handler.close()
+        for each, handlers, propagate in before:
+            each.handlers[:], each.propagate = handlers, propagate
 
 
 def shown(path: Path) -> str:

@@ -13,12 +13,22 @@ from ottla.cli.common.options import json_option, yes_option
 from ottla.cli.common.output import can_ask, confirm, say, warn
 from ottla.cli.common.waiting import wait_option
 from ottla.cli.pipeline.clusters import Outages, topics_within
-from ottla.cli.pipeline.options import bootstrap_option, pipeline_argument, session_for, session_options, shown
+from ottla.cli.pipeline.options import (
+    bootstrap_option,
+    environment_options,
+    pipeline_argument,
+    session_for,
+    session_options,
+    shown,
+)
 from ottla.cli.pipeline.progress_line import make_reporter
 from ottla.cli.pipeline.summary import print_summary
 from ottla.spark.pipelines import checks, storage
 from ottla.spark.pipelines.checks import ListTopics
+from ottla.spark.pipelines.environments import Environment
 from ottla.spark.pipelines.errors import FlowFailed, PipelineError
+from ottla.spark.pipelines.hooks import told_on_failure
+from ottla.spark.pipelines.outline import write_outline
 from ottla.spark.pipelines.schedule import Schedule, parse_schedule
 from ottla.spark.pipelines.spec import Spec, read_spec
 
@@ -41,6 +51,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.option("--reset", is_flag=True, help="Delete checkpoints, state and tables first: everything is read again.")
 @yes_option
 @wait_option("5m")
+@environment_options
 @session_options
 @bootstrap_option
 @json_option
@@ -50,6 +61,7 @@ def run(
     reset: bool,
     yes: bool,
     wait_s: float,
+    environment: Environment,
     master: str | None,
     remote: str | None,
     bootstrap_server: str | None,
@@ -60,14 +72,15 @@ def run(
     Ctrl-C stops it after the batches that are under way. With --json, a line for each batch and one at the end. Brokers that
     are away are waited for, at the start and during the run, as long as --wait says.
     """
-    spec = read_spec(place).with_bootstrap(bootstrap_server)
+    spec = read_spec(place, environment).with_bootstrap(bootstrap_server)
     when = spec.schedule if schedule is None else parse_schedule(schedule)
-    check_before_spark(spec, topics_within(wait_s))
-    with storage.locked(spec):
-        if reset:
-            _reset(spec, yes)
-        with session_for(spec, master, remote, quiet=as_json) as spark:
-            totals = run_pipeline(spec, spark, when, as_json, Outages(spec, wait_s))
+    with told_on_failure(spec, warn):
+        check_before_spark(spec, topics_within(wait_s))
+        with storage.locked(spec):
+            if reset:
+                _reset(spec, yes)
+            with session_for(spec, master, remote, quiet=as_json) as spark:
+                totals = run_pipeline(spec, spark, when, as_json, Outages(spec, wait_s))
     print_summary(totals, as_json)
 
 
@@ -75,9 +88,9 @@ def check_before_spark(spec: Spec, list_topics: ListTopics) -> None:
     """Raise for mistakes that show before Spark starts: all of them but the last as warnings."""
     problems = checks.option_problems(spec) or checks.topic_problems(checks.topics_wanted(spec), list_topics)
     for problem in problems[:-1]:
-        warn(problem)
+        warn(spec.masked(problem))
     if problems:
-        raise PipelineError(problems[-1])
+        raise PipelineError(spec.masked(problems[-1]))
 
 
 def run_pipeline(spec: Spec, spark: Any, when: Schedule, as_json: bool, outages: Outages) -> Totals:
@@ -87,6 +100,7 @@ def run_pipeline(spec: Spec, spark: Any, when: Schedule, as_json: bool, outages:
 
     try:
         with prepared(spec, spark) as resolved, make_reporter(as_json) as report:
+            write_outline(resolved)
             totals = Totals()
             while True:
                 one = Run(resolved, spark, when, report, totals)
@@ -99,8 +113,8 @@ def run_pipeline(spec: Spec, spark: Any, when: Schedule, as_json: bool, outages:
     except FlowFailed as failure:
         log = storage.log_file(spec)
         with open(log, "a", encoding="utf-8") as file:
-            file.write(f"\n{failure}\n{failure.trace}\n")
-        raise PipelineError(f"{failure}. {shown(log)} has the trace") from None
+            file.write(spec.masked(f"\n{failure}\n{failure.trace}\n"))
+        raise FlowFailed(failure.flow, f"{failure}. {shown(log)} has the trace", failure.trace) from None
 
 
 def _reset(spec: Spec, yes: bool) -> None:

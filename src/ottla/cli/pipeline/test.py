@@ -14,9 +14,10 @@ from ottla.cli.common.options import json_option
 from ottla.cli.common.output import print_json, say
 from ottla.cli.pipeline.cases import Case, check_records, from_bytes, normal, read_cases, to_bytes
 from ottla.cli.pipeline.comparing import compare
-from ottla.cli.pipeline.options import pipeline_argument, session_for
+from ottla.cli.pipeline.options import environment_options, pipeline_argument, session_for
 from ottla.errors import OttlaError
 from ottla.spark.pipelines import checks
+from ottla.spark.pipelines.environments import Environment
 from ottla.spark.pipelines.errors import PipelineError
 from ottla.spark.pipelines.schedule import Schedule
 from ottla.spark.pipelines.spec import Spec, read_spec
@@ -31,14 +32,15 @@ Examples:
 @click.command("test", epilog=EXAMPLES)
 @pipeline_argument
 @click.option("--only", multiple=True, metavar="NAME", help="Run this test only. Repeatable.")
+@environment_options
 @json_option
-def test(place: str, only: tuple[str, ...], as_json: bool) -> int:
+def test(place: str, environment: Environment, only: tuple[str, ...], as_json: bool) -> int:
     """Run the tests of the pipeline in FOLDER, each once through the pipeline, on a broker and a storage of its own.
 
     A test is a folder: tests/NAME/given/TOPIC.jsonl are records to send, tests/NAME/expected/TOPIC.jsonl what the topic (or
     table) must hold afterwards, in any order. Nothing touches the real cluster. Exit code 1 if a test fails.
     """
-    spec = read_spec(place)
+    spec = read_spec(place, environment)
     cases = [case for case in read_cases(spec.folder) if not only or case.name in only]
     if not cases:
         raise click.UsageError(f"there is no test {', '.join(only)} in {spec.folder / 'tests'}")

@@ -8,10 +8,12 @@ from ottla.cli.common.options import json_option
 from ottla.cli.common.output import print_json, say, warn
 from ottla.cli.common.waiting import wait_option
 from ottla.cli.pipeline.clusters import topics_within
-from ottla.cli.pipeline.options import bootstrap_option, pipeline_argument, session_for, session_options
+from ottla.cli.pipeline.options import bootstrap_option, environment_options, pipeline_argument, session_for, session_options
 from ottla.errors import OttlaError
 from ottla.spark.pipelines import checks
 from ottla.spark.pipelines.checks import ListTopics
+from ottla.spark.pipelines.environments import Environment
+from ottla.spark.pipelines.outline import write_outline
 from ottla.spark.pipelines.spec import Spec, read_spec
 
 EXAMPLES = """\b
@@ -27,6 +29,7 @@ Examples:
 @click.option("--cluster/--no-cluster", default=True, help="Ask the cluster whether the topics exist.  [default: ask]")
 @click.option("--graph/--no-graph", default=True, help="Start Spark and analyse every query.  [default: analyse]")
 @wait_option("10s")
+@environment_options
 @session_options
 @bootstrap_option
 @json_option
@@ -35,6 +38,7 @@ def validate(
     cluster: bool,
     graph: bool,
     wait_s: float,
+    environment: Environment,
     master: str | None,
     remote: str | None,
     bootstrap_server: str | None,
@@ -46,7 +50,7 @@ def validate(
     names, columns, circles. Exit code 1 if anything is wrong.
     """
     list_topics = topics_within(wait_s) if cluster else None
-    problems, flows = _find(place, bootstrap_server, list_topics, graph, master, remote, as_json)
+    problems, flows = _find(place, environment, bootstrap_server, list_topics, graph, master, remote, as_json)
     if as_json:
         print_json({"problems": problems, "flows": flows})
     else:
@@ -59,6 +63,7 @@ def validate(
 
 def _find(
     place: str,
+    environment: Environment,
     servers: str | None,
     list_topics: ListTopics | None,
     graph: bool,
@@ -68,15 +73,16 @@ def _find(
 ) -> tuple[list[str], int]:
     """The problems, and how many flows were analysed. Without `list_topics` no cluster is asked."""
     try:
-        spec = read_spec(place).with_bootstrap(servers)
+        spec = read_spec(place, environment).with_bootstrap(servers)
         spec.files()
-        problems = before_spark(spec, list_topics, needs_java=graph and remote is None)
+        problems = [spec.masked(each) for each in before_spark(spec, list_topics, needs_java=graph and remote is None)]
         if problems or not graph:
             return problems, 0
         with session_for(spec, master, remote, quiet=quiet) as spark:
             from ottla.spark.pipelines.resolving import prepared
 
             with prepared(spec, spark) as resolved:
+                write_outline(resolved)
                 return [], len(resolved.graph.running_flows())
     except OttlaError as error:
         return [str(error)], 0

@@ -8,6 +8,9 @@ from ottla.errors import OttlaError
 class PipelineError(OttlaError):
     """A pipeline cannot be run as it is written."""
 
+    flow: str | None = None
+    """The flow that broke, if it was one."""
+
 
 class FlowFailed(PipelineError):
     """A flow broke while it ran."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ottla import TopicPartition
 from ottla.spark.pipelines import storage
 from ottla.spark.pipelines.spec import Spec
 
@@ -25,16 +26,20 @@ class Position:
     is_batch_open: bool
     """Whether a later batch was begun and not finished: the next run writes it again."""
 
+    def partitions(self) -> dict[TopicPartition, int]:
+        """The offsets of topics; where two sources read one partition, the smaller one."""
+        found: dict[TopicPartition, int] = {}
+        for source in self.offsets:
+            for topic, parts in source.items():
+                for partition, offset in parts.items() if isinstance(parts, dict) else ():
+                    if partition.isdecimal() and isinstance(offset, int):
+                        each = TopicPartition(topic, int(partition))
+                        found[each] = min(offset, found.get(each, offset))
+        return found
+
     def text(self) -> str:
         """`orders-0: 12, orders-1: 9`."""
-        found = [
-            f"{topic}-{partition}: {offset}"
-            for source in self.offsets
-            for topic, parts in source.items()
-            if isinstance(parts, dict)
-            for partition, offset in parts.items()
-        ]
-        return ", ".join(found) or f"batch {self.batch}"
+        return ", ".join(f"{each}: {offset}" for each, offset in self.partitions().items()) or f"batch {self.batch}"
 
 
 def position_of(spec: Spec, flow: str) -> Position | None:

@@ -11,7 +11,8 @@ a second file:
       large_orders: {topic: large-orders}
 
 A source becomes a temporary view and a sink a sink of the pipeline (`connections.py`). `format` is ottla if it is left out;
-`schema` and `streaming` are ours; all other keys are options of the format.
+`schema` and `streaming` are ours; all other keys are options of the format. `environments.py` says how both files get values
+that differ between environments: overlays, variables, secrets.
 """
 
 from __future__ import annotations
@@ -25,13 +26,23 @@ from urllib.parse import urlsplit
 
 from ottla.errors.texts import near_words
 from ottla.spark.option_names import KAFKA_PREFIX
+from ottla.spark.pipelines.environments import (
+    Environment,
+    Values,
+    environment_of_process,
+    masked,
+    merged,
+    overlay_file,
+    overlay_of_setting,
+)
 from ottla.spark.pipelines.errors import PipelineError
+from ottla.spark.pipelines.hooks import FailureHook, read_hook
 from ottla.spark.pipelines.schedule import Schedule, parse_schedule
 
 SPEC_NAMES = ("spark-pipeline.yml", "spark-pipeline.yaml")
 OTTLA_NAMES = ("ottla.yml", "ottla.yaml")
 SPEC_KEYS = ("name", "storage", "catalog", "database", "schema", "configuration", "libraries")
-OTTLA_KEYS = ("schedule", "group", "packages", "sources", "sinks")
+OTTLA_KEYS = ("schedule", "group", "packages", "on_failure", "sources", "sinks")
 ONCE_ONLY = Schedule()
 BOOTSTRAP = "kafka.bootstrap.servers"
 """The key of `configuration` with the cluster's address: for every source and sink that names no other."""
@@ -43,7 +54,7 @@ class Connection:
 
     name: str
     format: str
-    options: dict[str, str]
+    options: dict[str, str] = field(repr=False)
     schema: str | None = None
     is_streaming: bool = True
 
@@ -55,7 +66,7 @@ class Spec:
     folder: Path
     name: str
     storage: str
-    configuration: dict[str, str] = field(default_factory=dict)
+    configuration: dict[str, str] = field(default_factory=dict, repr=False)
     libraries: tuple[str, ...] = ()
     catalog: str | None = None
     database: str | None = None
@@ -66,6 +77,15 @@ class Spec:
     """Installed packages that the pipeline's functions import: shipped to the workers of a cluster."""
     sources: tuple[Connection, ...] = ()
     sinks: tuple[Connection, ...] = ()
+    environment: str | None = None
+    """The overlay that was merged in: prod for `ottla.prod.yml`."""
+    on_failure: FailureHook | None = None
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    """Values that no output, error or log may show."""
+
+    def masked(self, text: str) -> str:
+        """A text without the pipeline's secrets."""
+        return masked(text, self.secrets)
 
     @property
     def state(self) -> str:
@@ -114,8 +134,8 @@ class Spec:
         )
 
 
-def read_spec(place: str | Path) -> Spec:
-    """The pipeline of a folder, or of its `spark-pipeline.yml`."""
+def read_spec(place: str | Path, environment: Environment | None = None) -> Spec:
+    """The pipeline of a folder, or of its `spark-pipeline.yml`; without an environment, in the one that OTTLA_ENV names."""
     path = Path(place)
     if path.is_dir():
         candidates = [path / name for name in SPEC_NAMES if (path / name).is_file()]
@@ -124,13 +144,48 @@ def read_spec(place: str | Path) -> Spec:
         path = candidates[0]
     elif not path.is_file():
         raise PipelineError(f"there is no {path}: name the folder of a pipeline, or its {SPEC_NAMES[0]}")
+    wanted = environment_of_process() if environment is None else environment
     folder = path.parent.resolve()
     given = _mapping(path, _load(path))
     _check_keys(path, given, SPEC_KEYS)
+    own = next((path.parent / name for name in OTTLA_NAMES if (folder / name).is_file()), None)
+    if own is not None:
+        ours = _mapping(own, _load(own) or {})
+        _check_keys(own, ours, OTTLA_KEYS)
+        given |= ours
+    given, label = _overlaid(given, path.parent, wanted)
+    values = Values(folder, wanted)
+    own_label = f"{own or path.parent / OTTLA_NAMES[0]}{label}"
+    found = {
+        key: values.replaced(own_label if key in OTTLA_KEYS else f"{path}{label}", {key: value})[key]
+        for key, value in given.items()
+    }
+    made = replace(_spark_part(f"{path}{label}", found, folder), environment=wanted.name, secrets=frozenset(values.secrets))
+    try:
+        return _with_ottla_part(own_label, found, made)
+    except PipelineError as error:
+        raise PipelineError(made.masked(str(error))) from None
+
+
+def _overlaid(given: dict[str, Any], folder: Path, environment: Environment) -> tuple[dict[str, Any], str]:
+    """The keys of both files with the overlay and `--set`, and what errors add to the names of the files."""
+    label = ""
+    known = (*SPEC_KEYS, *OTTLA_KEYS)
+    if environment.name is not None:
+        path = overlay_file(folder, environment.name)
+        above = _mapping(path, _load(path) or {})
+        _check_keys(path, above, known)
+        given, label = merged(given, above), f" with {path.name}"
+    for text in environment.settings:
+        given = merged(given, overlay_of_setting(text, given, known))
+    return given, label
+
+
+def _spark_part(path: str, given: Mapping[str, Any], folder: Path) -> Spec:
     for key in ("name", "storage"):
         if not isinstance(given.get(key), str) or not given[key].strip():
             raise PipelineError(f"{path} has no {key}: add a line such as {key}: {'orders' if key == 'name' else 'storage'}")
-    made = Spec(
+    return Spec(
         folder=folder,
         name=given["name"],
         storage=_storage(folder, given["storage"]),
@@ -139,17 +194,12 @@ def read_spec(place: str | Path) -> Spec:
         catalog=given.get("catalog"),
         database=given.get("database", given.get("schema")),
     )
-    return _with_ottla_file(made)
 
 
-def _with_ottla_file(spec: Spec) -> Spec:
-    path = next((spec.folder / name for name in OTTLA_NAMES if (spec.folder / name).is_file()), None)
-    if path is None:
-        return spec
-    given = _mapping(path, _load(path))
-    _check_keys(path, given, OTTLA_KEYS)
+def _with_ottla_part(path: str, given: Mapping[str, Any], spec: Spec) -> Spec:
     try:
         schedule = parse_schedule(given.get("schedule", "once"))
+        hook = read_hook(given.get("on_failure"))
     except PipelineError as error:
         raise PipelineError(f"{path}: {error}") from None
     group = given.get("group")
@@ -159,6 +209,7 @@ def _with_ottla_file(spec: Spec) -> Spec:
         spec,
         schedule=schedule,
         group=group,
+        on_failure=hook,
         packages=_packages(path, given.get("packages") or []),
         sources=_connections(path, "sources", given.get("sources") or {}, spec.folder),
         sinks=_connections(path, "sinks", given.get("sinks") or {}, spec.folder),
@@ -201,7 +252,7 @@ def _storage(folder: Path, text: str) -> str:
     return text
 
 
-def _libraries(path: Path, given: Any) -> tuple[str, ...]:
+def _libraries(path: str, given: Any) -> tuple[str, ...]:
     example = "libraries must be a list such as [{glob: {include: transformations/**}}]"
     if not isinstance(given, list) or not given:
         raise PipelineError(f"{path}: {example}")
@@ -216,13 +267,13 @@ def _libraries(path: Path, given: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _packages(path: Path, given: Any) -> tuple[str, ...]:
+def _packages(path: str, given: Any) -> tuple[str, ...]:
     if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
         raise PipelineError(f"{path}: packages must be a list of names such as [requests], not {given}")
     return tuple(given)
 
 
-def _texts(path: Path, key: str, given: Any) -> dict[str, str]:
+def _texts(path: str, key: str, given: Any) -> dict[str, str]:
     if not isinstance(given, dict):
         raise PipelineError(f"{path}: {key} must have lines such as spark.sql.shuffle.partitions: '4'")
     for name, value in given.items():
@@ -232,7 +283,7 @@ def _texts(path: Path, key: str, given: Any) -> dict[str, str]:
     return dict(given)
 
 
-def _connections(path: Path, key: str, given: Any, folder: Path) -> tuple[Connection, ...]:
+def _connections(path: str, key: str, given: Any, folder: Path) -> tuple[Connection, ...]:
     if not isinstance(given, dict):
         raise PipelineError(f"{path}: {key} must have a name and options for each, such as orders: {{subscribe: orders}}")
     found = []
@@ -241,6 +292,7 @@ def _connections(path: Path, key: str, given: Any, folder: Path) -> tuple[Connec
             raise PipelineError(f"{path}: {name} in {key} has no options: write some, such as {name}: {_example(key)}")
         rest = dict(options)
         kind, schema, streaming = rest.pop("format", "ottla"), rest.pop("schema", None), rest.pop("streaming", True)
+        streaming = {"true": True, "false": False}.get(streaming, streaming) if isinstance(streaming, str) else streaming
         if not isinstance(streaming, bool):
             raise PipelineError(f"{path}: streaming of {name} is {streaming!r}: it must be true or false")
         texts = {str(option): _text(value) for option, value in rest.items()}
