@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import os
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
+from tests.support.servers.certificates import Authority
+from tests.support.servers.tls_server import server_context
 
 from ottla.errors import TimeoutError
-from ottla.spark.errors import SinkError, SourceError, plain_errors, reason_of, sentence_of
+from ottla.spark.errors import SinkError, SourceError, plain_errors, protocol_mismatch, reason_of, sentence_of
+from ottla.testing import Broker
 
 
 def test_errors_of_the_cluster_become_errors_of_the_source() -> None:
@@ -41,3 +50,36 @@ def test_reason_of_an_error_of_java_is_its_message() -> None:
     assert reason_of(RuntimeError(text)) == "it is full"
     assert reason_of(RuntimeError("one\ntwo")) == "one"
     assert reason_of(RuntimeError()) == "RuntimeError"
+
+
+@pytest.fixture
+def tls_port(tmp_path: Path) -> Iterator[int]:
+    """A port that speaks TLS and nothing else."""
+    context = server_context(Authority(tmp_path / "trusted").issue("localhost", ["IP:127.0.0.1"]))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            with suppress(ssl.SSLError, OSError), connection:
+                context.wrap_socket(connection, server_side=True).close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def test_port_of_another_protocol_is_named(tls_port: int) -> None:
+    here = f"127.0.0.1:{tls_port}"
+    assert protocol_mismatch({"bootstrap.servers": here, "security.protocol": "SASL_PLAINTEXT"}) == (
+        f"{here} speaks TLS: set kafka.security.protocol to SASL_SSL, or give the address of a plain listener"
+    )
+    assert protocol_mismatch({"bootstrap.servers": here, "security.protocol": "SSL"}) == ""
+    assert protocol_mismatch({"bootstrap.servers": "127.0.0.1:1"}) == ""
+    with Broker() as broker:
+        plain = {"bootstrap.servers": broker.bootstrap_servers}
+        assert protocol_mismatch(plain) == ""
+        assert protocol_mismatch({**plain, "security.protocol": "SSL"}).startswith(f"{broker.bootstrap_servers} speaks no TLS")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ottla import Producer
+from ottla.spark.errors import sentence_of
 from ottla.testing import Broker
 
 
@@ -59,3 +60,16 @@ def test_a_stream_reads_on_where_it_stopped(shared_broker: Broker, topic: str, s
     fill(shared_broker, topic, 10)
     run()
     assert len(shared_broker.records(target)) == 1010
+
+
+def test_wrong_options_and_columns_are_one_sentence(spark: Any, shared_broker: Broker, topic: str, tmp_path: Path) -> None:
+    where = {"kafka.bootstrap.servers": shared_broker.bootstrap_servers}
+    stream = spark.readStream.format("ottla").options(**where, subscribe=topic, endingOffsets="latest").load()
+    query = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    with pytest.raises(Exception, match="STREAM_FAILED") as raised:
+        query.awaitTermination()
+    expected = "endingOffsets is for batch reads: a stream has no end (trigger(availableNow=True) has one)"
+    assert sentence_of(raised.value) == expected
+    with pytest.raises(Exception, match="the sink knows no column id") as raised:
+        spark.range(1).write.format("ottla").options(**where, topic=topic).mode("append").save()
+    assert "Traceback" not in str(raised.value)

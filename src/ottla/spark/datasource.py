@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSource
 
-from ottla.spark.errors import plain_errors
+from ottla.spark.errors import SinkError, SparkOptionError, plain_errors
 from ottla.spark.schema import source_schema
 from ottla.spark.sink.options import sink_options
 from ottla.spark.source.options import check_source_options, source_options
@@ -39,19 +39,24 @@ class OttlaDataSource(DataSource):
 
     def streamReader(self, schema: Any) -> Any:
         """Reads topics from an offset on, batch by batch."""
-        from ottla.spark.source.stream import StreamReader
+        from ottla.spark.source.stream import RefusedStream, StreamReader
 
-        with plain_errors():
+        try:
             return StreamReader(source_options(self.options, is_streaming=True), schema)
+        except SparkOptionError as error:
+            # PySpark loses an error that is raised here, and reports an UnboundLocalError of its own.
+            return RefusedStream(str(error))
 
     def writer(self, schema: Any, overwrite: bool) -> Any:
         """Writes a DataFrame to topics."""
         from ottla.spark.sink.batch import BatchWriter
 
-        return BatchWriter(sink_options(self.options, is_streaming=False), schema, overwrite)
+        with plain_errors(SinkError):
+            return BatchWriter(sink_options(self.options, is_streaming=False), schema, overwrite)
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:
         """Writes a stream to topics."""
         from ottla.spark.sink.stream import StreamWriter
 
-        return StreamWriter(sink_options(self.options, is_streaming=True), schema)
+        with plain_errors(SinkError):
+            return StreamWriter(sink_options(self.options, is_streaming=True), schema)

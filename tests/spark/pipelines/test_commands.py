@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.spark.pipelines.folders import write_pipeline
 from tests.support.servers.ottla_cli import run_cli
 
 from ottla.testing import Broker
@@ -38,9 +39,11 @@ def test_from_init_to_records_in_the_sink(folder: Path) -> None:
             ("parsed_orders", ["orders"], None),
             ("keep_large_orders", ["parsed_orders"], "orders-0: 0, orders-1: 4"),
         ]
+        assert described["isAnalysed"]
+        assert described["flows"][2]["lag"] == 0
         assert described["flows"][0]["sources"][0]["options"]["subscribe"] == "orders"
         said = run_cli("pipeline", "describe", folder, *address)
-        assert said.lines[-1].split("  ")[-1].strip().endswith("orders-1: 4")
+        assert said.lines[-1].endswith("orders-0: 0, orders-1: 4 0")
         said = run_cli("pipeline", "run", folder, "--json", *address)
         assert json.loads(said.lines[-1])["flows"] == []
         said = run_cli("pipeline", "run", folder, "--reset", "--yes", "--json", *address)
@@ -75,3 +78,47 @@ def test_test_of_a_pipeline_that_fails_shows_the_differences(folder: Path) -> No
         '  - {"key": "bob", "value": {"id": 2, "customer": "bob", "amount": 251.0}}',
         '  + {"key": "bob", "value": {"id": 2, "customer": "bob", "amount": 250.0}}',
     ]
+
+
+TWO_FLOWS = """
+@dp.append_flow(target="out")
+def copy():
+    return spark.readStream.table("orders").selectExpr("key", "value")
+
+@dp.table
+def kept():
+    return spark.readStream.table("orders").selectExpr("offset")
+"""
+
+
+def test_backfill_writes_its_range_once(tmp_path: Path, spark: Any, shared_broker: Broker) -> None:
+    ottla = "sources: {orders: {subscribe: bf-in, startingOffsets: latest}}\nsinks: {out: {topic: bf-out, exactlyOnce: true}}\n"
+    shared_broker.create_topic("bf-in")
+    shared_broker.create_topic("bf-out")
+    write_pipeline(tmp_path, {"flows.py": TWO_FLOWS}, ottla, shared_broker.bootstrap_servers)
+    for number in range(6):
+        shared_broker.produce("bf-in", f"v{number}", timestamp=1000 * (number + 1))
+    command = ("pipeline", "backfill", tmp_path, "--from", "2000", "--to", "5000", "--json")
+    for _ in range(2):
+        said = run_cli(*command)
+        assert said.rc == 0, said.err
+        assert [each.value for each in shared_broker.records("bf-out")] == [b"v1", b"v2", b"v3"]
+    assert json.loads(said.lines[-1])["flows"] == []
+    assert "the flow kept is left out: kept is a table of files" in said.err
+    # The pipeline's own offsets are untouched, and the terminal shows no trace of Java's.
+    assert not (tmp_path / "storage" / "ottla" / "checkpoints").exists()
+    said = run_cli("pipeline", "backfill", tmp_path, "kept", "--from", "earliest", "--to", "latest")
+    assert said.rc == 1
+    assert said.err.splitlines()[-1].startswith("ottla: the flow kept cannot be filled: kept is a table of files")
+    beyond = ("--from", "earliest", "--to", '{"bf-in": {"0": 99}}')
+    said = run_cli("pipeline", "backfill", tmp_path, *beyond)
+    assert said.err == "ottla: --to is 99 for bf-in-0, which ends at offset 6: give that or less\n"
+
+
+def test_column_that_is_not_there_is_one_sentence_without_json(tmp_path: Path, spark: Any) -> None:
+    text = "@dp.table\ndef t():\n    return spark.readStream.format('rate').load().select('nope')\n"
+    write_pipeline(tmp_path, {"flows.py": text})
+    said = run_cli("pipeline", "validate", tmp_path)
+    assert said.rc == 1
+    assert said.err.count("\n") == 1, said.err
+    assert "\tat org.apache.spark" in (tmp_path / "storage" / "ottla" / "spark.log").read_text()

@@ -20,7 +20,8 @@ from ottla.client.admin.topic_descriptions import list_topics
 from ottla.client.cluster import Cluster
 from ottla.config.client import admin_settings
 from ottla.config.client.kinds import ADMIN
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, UnreachableError
+from ottla.spark.errors import protocol_mismatch
 from ottla.spark.pipelines import checks
 from ottla.spark.pipelines.checks import ListTopics
 from ottla.spark.pipelines.spec import Spec
@@ -33,7 +34,14 @@ def topics_within(wait_s: float) -> ListTopics:
     """A function that lists the topics of a cluster, and waits for its brokers up to `wait_s`."""
 
     def topics_of(client: Mapping[str, str]) -> Collection[str]:
-        return with_cluster_awaited(client_settings(client), list_topics, wait_s)
+        settings = client_settings(client)
+        try:
+            return with_cluster_awaited(settings, list_topics, 0)
+        except UnreachableError:
+            # A port of another protocol closes connections as a node does that starts, but it does not mend itself.
+            if not wait_s or protocol_mismatch(client):
+                raise
+        return with_cluster_awaited(settings, list_topics, wait_s)
 
     return topics_of
 

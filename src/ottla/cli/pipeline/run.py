@@ -33,6 +33,7 @@ from ottla.spark.pipelines.schedule import Schedule, parse_schedule
 from ottla.spark.pipelines.spec import Spec, read_spec
 
 if TYPE_CHECKING:
+    from ottla.spark.pipelines.resolving import Resolved
     from ottla.spark.pipelines.running import Run, Totals
 
 EXAMPLES = """\b
@@ -93,14 +94,22 @@ def check_before_spark(spec: Spec, list_topics: ListTopics) -> None:
         raise PipelineError(spec.masked(problems[-1]))
 
 
-def run_pipeline(spec: Spec, spark: Any, when: Schedule, as_json: bool, outages: Outages) -> Totals:
-    """Run it, with a live line on a terminal, through outages. A broken flow leaves Spark's pages in the log file."""
+def run_pipeline(
+    spec: Spec, spark: Any, when: Schedule, as_json: bool, outages: Outages, flows: tuple[str, ...] = ()
+) -> Totals:
+    """Run it, with a live line on a terminal, through outages. A broken flow leaves Spark's pages in the log file.
+
+    A backfill runs these `flows`, or all that it can.
+    """
     from ottla.spark.pipelines.resolving import prepared
     from ottla.spark.pipelines.running import Run, Totals
 
     try:
         with prepared(spec, spark) as resolved, make_reporter(as_json) as report:
-            write_outline(resolved)
+            if spec.backfill is None:
+                write_outline(resolved)
+            else:
+                resolved = _chosen(resolved, flows)
             totals = Totals()
             while True:
                 one = Run(resolved, spark, when, report, totals)
@@ -115,6 +124,15 @@ def run_pipeline(spec: Spec, spark: Any, when: Schedule, as_json: bool, outages:
         with open(log, "a", encoding="utf-8") as file:
             file.write(spec.masked(f"\n{failure}\n{failure.trace}\n"))
         raise FlowFailed(failure.flow, f"{failure}. {shown(log)} has the trace", failure.trace) from None
+
+
+def _chosen(resolved: Resolved, flows: tuple[str, ...]) -> Resolved:
+    from ottla.spark.pipelines.backfills import chosen
+
+    found, left_out = chosen(resolved, flows)
+    for sentence in left_out:
+        warn(sentence)
+    return found
 
 
 def _reset(spec: Spec, yes: bool) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ottla.errors import KafkaError
 from ottla.errors.texts import near_words
-from ottla.spark.errors import SparkOptionError
+from ottla.spark.errors import SparkOptionError, protocol_mismatch
 from ottla.spark.option_names import KAFKA_PREFIX
 from ottla.spark.pipelines.connections import with_address
 from ottla.spark.pipelines.spec import BOOTSTRAP, OTTLA_NAMES, SPEC_NAMES, Connection, Spec
@@ -87,7 +87,7 @@ def topic_problems(wanted: Mapping[str, Mapping[str, str]], list_topics: ListTop
         try:
             there = set(list_topics(client))
         except (KafkaError, OSError) as error:
-            found.append(f"the cluster at {servers} does not answer: {error}")
+            found.append(f"the cluster at {servers} does not answer: {protocol_mismatch(client) or error}")
             continue
         found += [f"there is no topic {topic} at {servers}: {_hint(topic, there)}" for topic in topics if topic not in there]
     return found

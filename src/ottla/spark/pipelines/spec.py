@@ -83,6 +83,9 @@ class Spec:
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     """Values that no output, error or log may show."""
 
+    backfill: str | None = None
+    """The id of a backfill, which has checkpoints, log and lock of its own."""
+
     def masked(self, text: str) -> str:
         """A text without the pipeline's secrets."""
         return masked(text, self.secrets)
@@ -91,6 +94,17 @@ class Spec:
     def state(self) -> str:
         """Where checkpoints, state and tables are kept: a path, or a URI of another file system."""
         return f"{self.storage.rstrip('/')}/ottla"
+
+    @property
+    def home(self) -> str:
+        """Where checkpoints, log and lock are: `state`, or a folder in it for a backfill."""
+        return self.state if self.backfill is None else f"{self.state}/backfills/{self.backfill}"
+
+    @property
+    def local_home(self) -> Path | None:
+        """`home` as a folder of this machine; None if it is on another file system."""
+        parts = urlsplit(self.home)
+        return Path(parts.path) if parts.scheme in ("", "file") else None
 
     @property
     def local_state(self) -> Path | None:

@@ -3,6 +3,7 @@
 checkpoints/FLOW/     Spark's checkpoint of the flow: offsets, commits, state
 tables/TABLE/         the files of a table or materialized view
 spark.log             what Spark logged in the last run, with Java's traces
+backfills/ID/         of a backfill: checkpoints, log and lock, and range.json with its offsets
 lock                  held while a run lasts: two runs with the same checkpoints would write records twice
 """
 
@@ -21,7 +22,7 @@ from ottla.spark.pipelines.spec import Spec
 
 def checkpoint(spec: Spec, flow: str) -> str:
     """The folder of a flow's checkpoint."""
-    return f"{spec.state}/checkpoints/{flow}"
+    return f"{spec.home}/checkpoints/{flow}"
 
 
 def table(spec: Spec, name: str) -> str:
@@ -31,7 +32,7 @@ def table(spec: Spec, name: str) -> str:
 
 def log_file(spec: Spec) -> Path:
     """Where Spark's log goes. If the storage is not on this machine, the log is beside the pipeline."""
-    return (spec.local_state or spec.folder / ".ottla") / "spark.log"
+    return (spec.local_home or spec.folder / ".ottla") / "spark.log"
 
 
 def begin_log(spec: Spec) -> Path:
@@ -91,7 +92,7 @@ def make_folder(path: str) -> None:
 @contextmanager
 def locked(spec: Spec) -> Iterator[None]:
     """Hold the pipeline's lock; a `PipelineError` if another run has it."""
-    state = spec.local_state
+    state = spec.local_home
     if state is None:
         yield
         return

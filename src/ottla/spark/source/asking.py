@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ottla.errors import RetriableError
-from ottla.spark.errors import SourceError
+from ottla.spark.errors import SourceError, protocol_mismatch
 from ottla.spark.source.options import SourceOptions
 
 logger = logging.getLogger("ottla.spark")
@@ -27,7 +27,7 @@ def ask(options: SourceOptions, what: str, call: Callable[[float], T]) -> T:
     """The result of `call`, which gets the seconds it may take. `what` is asked for, for messages: "the topics"."""
     began_s = time.monotonic()
     total_s = options.lookup_attempts * int(options.client.get("default.api.timeout.ms", API_TIMEOUT_MS)) / 1000
-    limit_s = min(FIRST_TRY_S, total_s)
+    limit_s = first_s = min(FIRST_TRY_S, total_s)
     while True:
         tried_s = time.monotonic()
         try:
@@ -35,6 +35,8 @@ def ask(options: SourceOptions, what: str, call: Callable[[float], T]) -> T:
         except RetriableError as error:
             now_s = time.monotonic()
             left_s = began_s + total_s - now_s
+            if limit_s == first_s and (mismatch := protocol_mismatch(options.client)):
+                raise SourceError(f"{options.bootstrap_servers} did not tell {what}: {mismatch}") from None
             if left_s <= 0:
                 raise SourceError(
                     f"{options.bootstrap_servers} did not tell {what} within {total_s:g} s: {error}; start the broker, or "

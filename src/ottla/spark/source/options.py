@@ -13,7 +13,7 @@ from ottla.config.client import consumer_settings
 from ottla.errors import ConfigError
 from ottla.spark.errors import SparkOptionError
 from ottla.spark.option_names import Options
-from ottla.spark.source.offsets import EARLIEST, LATEST
+from ottla.spark.source.offsets import EARLIEST, LATEST, Offsets, parse_numbers
 from ottla.spark.source.where import FROM_EARLIEST, TO_LATEST, Where, read_where
 
 NAMES = (
@@ -27,6 +27,7 @@ NAMES = (
     "endingOffsets",
     "endingTimestamp",
     "endingOffsetsByTimestamp",
+    "backfillEndingOffsets",
     "failOnDataLoss",
     "minPartitions",
     "maxRecordsPerPartition",
@@ -67,6 +68,8 @@ class SourceOptions:
     partitions: tuple[TopicPartition, ...] = ()
     starting: Where = FROM_EARLIEST
     ending: Where = TO_LATEST
+    stream_end: Offsets | None = None
+    """Where a stream ends for good, of a backfill. Partitions that are not in it are not read."""
     fail_on_data_loss: bool = True
     partitions_min: int | None = None
     records_per_task_max: int | None = None
@@ -101,6 +104,7 @@ def source_options(given: Mapping[str, str], *, is_streaming: bool) -> SourceOpt
         ends = options.given("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
         if ends:
             raise SparkOptionError(f"{ends[0]} is for batch reads: a stream has no end (trigger(availableNow=True) has one)")
+    stream_end = options.get("backfillEndingOffsets")
     made = SourceOptions(
         client=client,
         topics=_topics(options),
@@ -108,6 +112,7 @@ def source_options(given: Mapping[str, str], *, is_streaming: bool) -> SourceOpt
         partitions=_partitions(options),
         starting=read_where(options, "starting", LATEST if is_streaming else EARLIEST),
         ending=read_where(options, "ending", LATEST),
+        stream_end=None if stream_end is None else parse_numbers("backfillEndingOffsets", stream_end, "an offset"),
         fail_on_data_loss=options.boolean("failOnDataLoss", True),
         partitions_min=options.whole_number("minPartitions"),
         records_per_task_max=options.whole_number("maxRecordsPerPartition"),

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
 
 from ottla import TopicPartition
-from ottla.spark.errors import plain_errors
+from ottla.spark.errors import SparkOptionError, plain_errors
 from ottla.spark.source import lookup
 from ottla.spark.source.columns import checked_names
 from ottla.spark.source.limits import Delay, limit_offsets
@@ -147,6 +147,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._loss.recreated(each, position, ends[each])
             elif ends[each] < position:
                 self._loss.cut_off(each, position, ends[each])
+        if (bounds := self._options.stream_end) is not None:
+            ends = {each: max(starts.get(each, 0), min(ends[each], bounds[each])) for each in ends if each in bounds}
         self._latest, self._topic_ids = ends, found.topic_ids
         if self._is_available_now:
             self._last = ends
@@ -189,6 +191,31 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if is_same is False:  # told when the batch was planned
             return min(first, end)
         return min(self._loss.starts({each: begin}, {each: first})[each], end)
+
+
+class RefusedStream(DataSourceStreamReader):
+    """Stands for a stream whose options are wrong: the first call says what is."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def initialOffset(self) -> Json:
+        """Raise the reason."""
+        with plain_errors():
+            raise SparkOptionError(self._reason)
+
+    def latestOffset(self, start: Json | None = None, limit: Any = None) -> Json:
+        """Raise the reason: a query with a checkpoint begins here."""
+        return self.initialOffset()
+
+    def partitions(self, start: Json, end: Json) -> Sequence[OffsetRange]:
+        """Raise the reason: a query that repeats a batch begins here."""
+        self.initialOffset()
+        return []
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Is never called."""
+        return iter(())
 
 
 def _is_same(each: TopicPartition, before: TopicIds, now: TopicIds) -> bool | None:
