@@ -97,16 +97,17 @@ def read_hook(given: Any) -> FailureHook | None:
     if not isinstance(given, dict) or set(given) - set(KEYS) or ("webhook" in given) == ("command" in given):
         raise PipelineError(example)
     webhook, command = given.get("webhook"), given.get("command")
+    run: str | tuple[str, ...] | None = command if isinstance(command, str) else None
     if webhook is not None and not str(webhook).startswith(("http://", "https://")):
         raise PipelineError("webhook of on_failure must begin with http:// or https://")
     if isinstance(command, list) and command:
-        command = tuple(str(part) for part in command)
+        run = tuple(str(part) for part in command)
     elif webhook is None and (not isinstance(command, str) or not command.strip()):
         raise PipelineError(example)
     timeout_ms = parse_duration_ms(str(given.get("timeout", "10s")))
     if not timeout_ms:
         raise PipelineError(f"timeout of on_failure is {given['timeout']!r}: write a time such as 10s")
-    return FailureHook(None if webhook is None else str(webhook), command, timeout_ms / 1000)
+    return FailureHook(None if webhook is None else str(webhook), run, timeout_ms / 1000)
 
 
 @contextmanager
