@@ -41,6 +41,13 @@ def test_the_sentence_is_found_in_what_pyspark_raises(text: str) -> None:
     assert sentence_of(RuntimeError(text)) == "there is no topic nope"
 
 
+def test_server_without_ottla_is_told_what_to_install() -> None:
+    found = sentence_of(RuntimeError("[DATA_SOURCE_NOT_FOUND] Failed to find the data source: ottla. Make sure the provider"))
+    assert found is not None
+    assert 'pip install "ottla[spark]" in the Python of the Spark Connect server' in found
+    assert sentence_of(RuntimeError("[DATA_SOURCE_NOT_FOUND] Failed to find the data source: kafka. Make sure")) is None
+
+
 def test_other_errors_have_no_sentence_of_ours() -> None:
     assert sentence_of(RuntimeError("division by zero")) is None
 

@@ -31,6 +31,8 @@ class SinkError(Exception):
 
 _SENTENCE = re.compile(r"^.*?ottla\.spark\.errors\.(?:SparkOptionError|SourceError|SinkError): (.+?)(?: SQLSTATE: \w+)*$", re.M)
 
+_NOT_INSTALLED = re.compile(r"DATA_SOURCE_NOT_FOUND\] Failed to find the data source: (ottla\w*)")
+
 
 @contextmanager
 def plain_errors(kind: type[Exception] = SourceError) -> Iterator[None]:
@@ -101,6 +103,11 @@ def _speaks_kafka(host: str, port: int) -> bool:
 
 def sentence_of(error: BaseException) -> str | None:
     """The sentence of ours in an exception of PySpark; None if the error is not ours."""
+    if missing := _NOT_INSTALLED.search(str(error)):
+        return (
+            f'Spark does not know the format {missing[1]}: run pip install "ottla[spark]" in the Python of the Spark Connect '
+            "server, or of the driver, and start it again"
+        )
     found = _SENTENCE.search(str(error))
     return None if found is None else found[1].strip()
 

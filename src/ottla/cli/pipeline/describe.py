@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 import click
 
@@ -112,7 +113,7 @@ def _described(spec: Spec, flow: Flow, position: Position | None, ends: Ends) ->
     }
 
 
-async def _ends_of(spec: Spec, positions: Iterable[Position]) -> tuple[Ends, list[str]]:
+async def _ends_of(spec: Spec, positions: Sequence[Position]) -> tuple[Ends, list[str]]:
     """Where the partitions of some positions end, and the clusters that did not say so in time. All are asked at once."""
     clients = checks.topics_wanted(spec)
     wanted: dict[str, dict[str, str]] = {}
@@ -138,8 +139,9 @@ async def _ask(client: Mapping[str, str], partitions: list[TopicPartition]) -> t
     why = f"no answer within {ANSWER_S:g} s"
     try:
         async with asyncio.timeout(ANSWER_S):
-            places = dict.fromkeys(partitions, OffsetSpec.LATEST)
-            found = await list_offsets(cluster, {**places}, isolation_level=isolation)
+            places: dict[TopicPartition | tuple[str, int], OffsetSpec | str | int | datetime] = {}
+            places |= dict.fromkeys(partitions, OffsetSpec.LATEST)
+            found = await list_offsets(cluster, places, isolation_level=isolation)
             return {each: offset.offset for each, offset in found.values_found.items()}, None
     except TimeoutError:
         pass

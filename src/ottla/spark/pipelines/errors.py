@@ -15,7 +15,7 @@ class PipelineError(OttlaError):
 class FlowFailed(PipelineError):
     """A flow broke while it ran."""
 
-    def __init__(self, flow: str, text: str, trace: str) -> None:
+    def __init__(self, flow: str | None, text: str, trace: str) -> None:
         super().__init__(text)
         self.flow = flow
         self.trace = trace
