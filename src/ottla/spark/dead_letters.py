@@ -1,9 +1,11 @@
-"""Dead letters: records that could not be decoded, with their original key, value and headers, and why and where in headers.
+"""Dead letters: records that could not be decoded, and rows that do not meet an expectation.
+
+They have the original key, value and headers, and more headers that say why and where:
 
 | header | text |
 |---|---|
 | `ottla.error.reason` | why the record was refused |
-| `ottla.error.field` | `key` or `value` |
+| `ottla.error.field` | `key` or `value`, of a record that could not be decoded |
 | `ottla.error.topic`, `.partition`, `.offset` | where the record is |
 | `ottla.error.timestamp` | its timestamp, in milliseconds since 1970 |
 
@@ -29,6 +31,9 @@ ERROR = "_error"
 PREFIX = "ottla.error."
 POSITION = ("topic", "partition", "offset", "timestamp")
 KEPT = "_ottla_kept"
+BYTES = ("binary", "string")
+DEFAULT_TOPIC = "spark.ottla.deadLetters"
+"""The key of a pipeline's configuration with the topic for dead letters whose expectation names none."""
 
 
 def dead_letters(bad: Any) -> Any:
@@ -57,18 +62,60 @@ def to_topics(decoded: Any, *, topic: str, dead_letter_topic: str, value: Any = 
     return decoded.select(where, *sides.values(), headers)
 
 
-def send_and_keep_rest(df: Any, options: Mapping[str, str]) -> Any:
-    """Send the rows with an error to a topic while the DataFrame is evaluated; the other rows remain.
+def letter_options(topic: str | None, whose: str) -> dict[str, str]:
+    """The options of the sink for a topic of dead letters in the cluster of the pipeline that is being made.
 
-    Only the bad rows' bytes travel to the Python workers: for good rows the function gets null.
+    Without a topic, the one that `spark.ottla.deadLetters` in the pipeline's configuration names.
     """
+    from ottla.spark.pipelines.connections import pipeline_in_use
+
+    spec = pipeline_in_use()
+    if spec is None:
+        raise SparkOptionError(
+            f"{whose} names the dead-letter topic {topic}, but no pipeline is being run that has a cluster: "
+            "give dead_letters={'topic': …, 'kafka.bootstrap.servers': …}"
+        )
+    name = topic or spec.configuration.get(DEFAULT_TOPIC)
+    if not name:
+        raise SparkOptionError(
+            f"{whose} has no topic for dead letters: name one, or add {DEFAULT_TOPIC} to the configuration of the pipeline"
+        )
+    return {**spec.client_options, "topic": name}
+
+
+def send_and_keep_rest(df: Any, options: Mapping[str, str]) -> Any:
+    """Send the rows with an error to a topic while the DataFrame is evaluated; the other rows remain."""
+    return _send_and_keep_rest(df, F.col(ERROR).isNotNull(), _letter(df), options)
+
+
+def send_rows_and_keep_rest(df: Any, names: list[str], reason: Any, options: Mapping[str, str]) -> Any:
+    """Send the rows that have a `reason`, with the columns `names`, to a topic; the other rows remain.
+
+    The value is the column `value` of a record's own columns, else all columns as JSON; the key is the column `key`.
+    """
+    kinds = {field.name: field.dataType.simpleString() for field in df.schema.fields}
+    is_record = kinds.get("value") in BYTES and set(names) <= {"key", "value", "headers", "timestampType", *POSITION}
+    value = F.col("value") if is_record else F.to_json(F.struct(*(F.col(f"`{name}`") for name in names)))
+    key = F.col("key").cast("binary") if kinds.get("key") in BYTES else F.lit(None).cast("binary")
+    has_headers = "headers" in names and kinds["headers"] == HEADERS.simpleString()
+    headers = _with_own(F.col("headers") if has_headers else F.lit(None).cast(HEADERS), {"reason": reason} | _position(kinds))
+    letter = [key.alias("key"), value.cast("binary").alias("value"), headers.alias("headers")]
+    return _send_and_keep_rest(df, reason.isNotNull(), letter, options)
+
+
+def _send_and_keep_rest(df: Any, is_bad: Any, letter: list[Any], options: Mapping[str, str]) -> Any:
+    """Only the bad rows' bytes travel to the Python workers: for good rows the function gets null."""
+    from ottla.spark.pipelines import counts
+
     checked = sink_options(options, is_streaming=True)
     if checked.topic is None:
         raise SparkOptionError("dead_letters has no topic: give the name of the topic for bad records")
+    if (watch := counts.current()) is not None:
+        watch.topics[checked.topic] = dict(options)
     sender = _sender(checked.topic, checked.client)
     # JSON text is the cheapest column to be null in nearly every row. to_json writes bytes as base64.
-    letter = F.when(F.col(ERROR).isNotNull(), F.to_json(F.struct(*_letter(df))))
-    return df.withColumn(KEPT, sender(letter)).where(F.col(KEPT)).drop(KEPT)
+    made = F.when(is_bad, F.to_json(F.struct(*letter)))
+    return df.withColumn(KEPT, sender(made)).where(F.col(KEPT)).drop(KEPT)
 
 
 def send(letters: Any, topic: str, client: Mapping[str, str]) -> Any:
@@ -89,7 +136,7 @@ def send(letters: Any, topic: str, client: Mapping[str, str]) -> Any:
             for each in deliveries:
                 each.result(timeout=0)
         except KafkaError as error:
-            sentence = f"a record that cannot be decoded was not stored in the dead-letter topic {topic}: {error}"
+            sentence = f"a dead letter was not stored in the topic {topic}: {error}"
             raise SinkError(sentence) from error
     return pc.is_null(letters)
 
@@ -125,13 +172,23 @@ def _letter(df: Any) -> list[Any]:
 
 def _headers(df: Any) -> Any:
     error = F.col(ERROR)
-    texts = {"reason": error["reason"], "field": error["field"]}
-    for name in POSITION:
-        if name in df.columns:
-            column = F.col(name)
-            texts[name] = (F.unix_millis(column) if name == "timestamp" else column).cast("string")
+    kinds = {field.name: field.dataType.simpleString() for field in df.schema.fields}
+    return _with_own(_original_headers(df), {"reason": error["reason"], "field": error["field"]} | _position(kinds))
+
+
+def _with_own(headers: Any, texts: Mapping[str, Any]) -> Any:
+    """The original headers, and ours after them."""
     own = [F.struct(F.lit(PREFIX + name).alias("key"), text.cast("binary").alias("value")) for name, text in texts.items()]
-    return F.concat(F.coalesce(_original_headers(df), F.array().cast(HEADERS)), F.array(*own)).cast(HEADERS)
+    return F.concat(F.coalesce(headers, F.array().cast(HEADERS)), F.array(*own)).cast(HEADERS)
+
+
+def _position(kinds: Mapping[str, str]) -> dict[str, Any]:
+    found = {}
+    for name in POSITION:
+        if name in kinds:
+            is_time = name == "timestamp" and kinds[name] == "timestamp"
+            found[name] = (F.unix_millis(F.col(name)) if is_time else F.col(name)).cast("string")
+    return found
 
 
 def _original_headers(df: Any) -> Any:

@@ -107,7 +107,7 @@ def test_a_value_too_large_for_its_column_is_a_bad_record_alone() -> None:
     wide = {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}
     values = [encoded(wide, Decimal("1.25")), encoded(wide, Decimal("123456.25"))]
     found = AvroReader(kind, avro_type(kind), False, None).decode(pa.array(values, pa.binary())).to_pylist()
-    assert found[0] == {"decoded": Decimal("1.25"), "reason": None}
+    assert found[0] == {"decoded": Decimal("1.25"), "reason": None, "unknown": None}
     assert found[1]["decoded"] is None
     assert "fit" in found[1]["reason"]
 

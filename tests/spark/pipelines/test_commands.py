@@ -24,31 +24,77 @@ def test_from_init_to_records_in_the_sink(folder: Path) -> None:
         address = ("-b", broker.bootstrap_servers)
         broker.create_topic("orders", partitions=2)
         broker.create_topic("large-orders")
+        assert "there is no topic orders-dead" in run_cli("pipeline", "run", folder, *address).err
+        broker.create_topic("orders-dead")
         said = run_cli("pipeline", "validate", folder, *address)
         assert (said.rc, said.out) == (0, f"{folder} is valid: 1 flows.\n"), said.err
         for number in range(4):
             broker.produce(
                 "orders", json.dumps({"id": number, "customer": "ann", "amount": 50.0 * number}), key="ann", partition=1
             )
+        bad = ['{"id": "900002", "amount": 500}', "not json", '{"amount": 700, "coupon": "x"}']
+        for value in bad:
+            broker.produce("orders", value, partition=1)
         said = run_cli("pipeline", "run", folder, *address)
-        assert (said.rc, said.out) == (0, "keep_large_orders\t4 rows\t1 batches\tlag 0\n"), said.err
+        assert (said.rc, said.out) == (0, "keep_large_orders\t7 rows\t1 batches\tlag 0\n"), said.err
+        head = "ottla: the flow keep_large_orders: parsed_orders: "
+        expected = (
+            "2 of 7 records could not be decoded and are in the topic orders-dead: id must be int (1), the value is not valid "
+            "JSON (1); such as the value is not valid JSON: not json\n"
+            "1 of 7 records has fields that the schema does not: coupon (1); such as coupon in the record of "
+            "orders-1 at offset 6\n"
+            "1 of 5 rows does not meet the expectation has an id (id IS NOT NULL) and is in the topic orders-dead; such as "
+            '{"amount":700.0}'
+        )
+        told = [line.removeprefix(head) for line in said.err.splitlines() if line.startswith(head)]
+        assert told == expected.splitlines()
+        letters = {each.value: dict(each.headers)["ottla.error.reason"] for each in broker.records("orders-dead")}
+        assert letters == {
+            bad[0].encode(): b"id is 900002: it must be int",
+            b"not json": b"the value is not valid JSON: not json",
+            b'{"amount":700.0}': b"has an id (id IS NOT NULL) is not met",
+        }
         assert [json.loads(each.value or b"")["id"] for each in broker.records("large-orders")] == [2, 3]
         described = json.loads(run_cli("pipeline", "describe", folder, "--json", *address).out)
         assert [(each["flow"], each["reads"], each["position"]) for each in described["flows"]] == [
             ("orders", [], None),
             ("parsed_orders", ["orders"], None),
-            ("keep_large_orders", ["parsed_orders"], "orders-0: 0, orders-1: 4"),
+            ("keep_large_orders", ["parsed_orders"], "orders-0: 0, orders-1: 7"),
         ]
         assert described["isAnalysed"]
         assert described["flows"][2]["lag"] == 0
         assert described["flows"][0]["sources"][0]["options"]["subscribe"] == "orders"
+        checks = {each["kind"]: (each["rows"], each["bad"]) for each in described["flows"][2]["checks"]}
+        assert checks == {"decode": (7, 2), "drift": (7, 1), "expect": (5, 1)}
         said = run_cli("pipeline", "describe", folder, *address)
-        assert said.lines[-1].endswith("orders-0: 0, orders-1: 4 0")
+        assert "parsed_orders expects has an id: id IS NOT NULL, else dead letter to orders-dead" in said.lines
+        assert said.lines[-1].startswith("in all runs of keep_large_orders: parsed_orders: 1 of 5 rows does not meet")
         said = run_cli("pipeline", "run", folder, "--json", *address)
         assert json.loads(said.lines[-1])["flows"] == []
         said = run_cli("pipeline", "run", folder, "--reset", "--yes", "--json", *address)
-        assert json.loads(said.lines[-1])["flows"][0]["rows"] == 4
+        assert json.loads(said.lines[-1])["flows"][0]["rows"] == 7
         assert len(broker.records("large-orders")) == 4
+
+
+def test_checkpoint_of_a_renamed_flow_is_not_left_behind_in_silence(folder: Path) -> None:
+    """The new name would begin with a new checkpoint and write every record again."""
+    with Broker() as broker:
+        address = ("-b", broker.bootstrap_servers)
+        for name in ("orders", "large-orders", "orders-dead"):
+            broker.create_topic(name)
+        broker.produce("orders", '{"id": 1, "amount": 500}')
+        assert run_cli("pipeline", "run", folder, *address).rc == 0
+        path = folder / "transformations" / "large_orders.py"
+        path.write_text(path.read_text().replace("def keep_large_orders", "def keep_large"))
+        said = run_cli("pipeline", "run", folder, *address)
+        assert said.rc == 1
+        assert said.err.startswith(
+            "ottla: there is a checkpoint of keep_large_orders, which has read up to orders-0: 1, but no flow of that name. If "
+            "it was renamed, its records would be read and written again: continue with --renamed keep_large_orders=keep_large "
+        )
+        said = run_cli("pipeline", "run", folder, "--renamed", "keep_large_orders=keep_large", *address)
+        assert (said.rc, said.out.startswith("No new records")) == (0, True), said.err
+        assert len(broker.records("large-orders")) == 1
 
 
 def test_broken_flow_ends_with_one_sentence_and_a_log(folder: Path) -> None:
@@ -58,6 +104,7 @@ def test_broken_flow_ends_with_one_sentence_and_a_log(folder: Path) -> None:
     with Broker() as broker:
         broker.create_topic("orders")
         broker.create_topic("large-orders")
+        broker.create_topic("orders-dead")
         broker.produce("orders", '{"id": 1, "amount": -5}')
         said = run_cli("pipeline", "run", folder, "-b", broker.bootstrap_servers)
     log = folder / "storage" / "ottla" / "spark.log"

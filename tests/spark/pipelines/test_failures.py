@@ -54,6 +54,16 @@ def test_reason_is_the_innermost_one(text: str, expected: str) -> None:
     assert reason(text) == expected
 
 
+def test_change_that_a_checkpoint_cannot_take_names_reset() -> None:
+    text = (
+        "[STREAM_FAILED] Query x terminated: [STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match "
+        f"existing state key schema. {'x' * 900} SQLSTATE: 42K06"
+    )
+    sentence = str(flow_failed("counts", text))
+    assert sentence.startswith("the flow counts cannot continue from its checkpoint, because its query has changed: ")
+    assert "read everything again with --reset counts. Spark says: Provided key schema" in sentence
+
+
 def test_many_partitions_are_counted() -> None:
     offsets = ", ".join(f'"{number}": 2' for number in range(5))
     text = f'Current Committed Offsets: {{}}\nCurrent Available Offsets: {{X@1: {{"a": {{{offsets}}}}}}}\n'

@@ -37,6 +37,7 @@ def test_flow_that_broke_in_an_outage_goes_on_after_it(tmp_path: Path) -> None:
     with Broker() as broker:
         broker.create_topic("orders", partitions=2)
         broker.create_topic("large-orders")
+        broker.create_topic("orders-dead")
         folder = tmp_path / "shop"
         assert run_cli("pipeline", "init", folder, "-b", broker.bootstrap_servers).rc == 0
         connections = (folder / "ottla.yml").read_text()

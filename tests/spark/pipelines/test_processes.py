@@ -27,6 +27,7 @@ def broker() -> Iterator[Broker]:
     with Broker() as made:
         made.create_topic("orders", partitions=2)
         made.create_topic("large-orders")
+        made.create_topic("orders-dead")
         yield made
 
 

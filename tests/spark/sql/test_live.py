@@ -63,6 +63,24 @@ def test_batches_without_rows_are_left_out_and_the_limit_cuts_the_last_one() -> 
     assert list(LiveQuery(frame()).batches(1)) == [[(1,)]]
 
 
+def test_query_has_started_when_its_first_trigger_has_asked_for_offsets() -> None:
+    live = LiveQuery(frame())
+    messages = ["Initializing sources", "Getting offsets from orders", "Waiting for data to arrive"]
+    asked: list[str] = []
+
+    class Query:
+        isActive, lastProgress = True, None
+
+        @property
+        def status(self) -> dict[str, Any]:
+            asked.append(messages[len(asked)])
+            return {"message": asked[-1], "isDataAvailable": False}
+
+    live._query = Query()
+    live.wait_until_started()
+    assert asked == messages
+
+
 def test_checkpoint_is_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tempfile.mkdtemp", lambda prefix: str(tmp_path / "checkpoint"))
     (tmp_path / "checkpoint").mkdir()

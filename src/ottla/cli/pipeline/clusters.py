@@ -61,7 +61,7 @@ class Outages:
 
     def __init__(self, spec: Spec, wait_s: float) -> None:
         self._clusters = [client_settings(client) for client, _ in checks.by_cluster(checks.topics_wanted(spec))]
-        self._wait_s = wait_s
+        self.wait_s = wait_s
 
     @contextmanager
     def told(self) -> Iterator[None]:
@@ -91,11 +91,11 @@ class Outages:
     def wait_for_end(self, failure: Exception) -> bool:
         """Whether brokers were away and are back, so that what broke with `failure` can go on."""
         away = [settings for settings in self._clusters if _why_away(settings) is not None]
-        if not away or not self._wait_s:
+        if not away or not self.wait_s:
             return False
         _tell(f"{failure}; it goes on when the brokers are back")
         for settings in away:
-            with_cluster_awaited(settings, _knock, self._wait_s)
+            with_cluster_awaited(settings, _knock, self.wait_s)
         return True
 
 

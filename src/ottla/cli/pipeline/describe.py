@@ -10,7 +10,7 @@ import click
 
 from ottla import TopicPartition
 from ottla.cli.common.options import json_option, wide_option
-from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table, warn
+from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table, say, warn
 from ottla.cli.common.running import open_cluster
 from ottla.cli.pipeline.clusters import client_settings
 from ottla.cli.pipeline.options import bootstrap_option, environment_options, pipeline_argument, session_for, session_options
@@ -18,7 +18,9 @@ from ottla.client.admin.offsets import IsolationLevel, OffsetSpec, list_offsets
 from ottla.errors import KafkaError
 from ottla.spark.pipelines import checks, storage
 from ottla.spark.pipelines import graph as graphs
+from ottla.spark.pipelines.counts import Check
 from ottla.spark.pipelines.environments import Environment
+from ottla.spark.pipelines.expectations import Expectation
 from ottla.spark.pipelines.outline import Flow, read_outline, write_outline
 from ottla.spark.pipelines.positions import Position, position_of
 from ottla.spark.pipelines.spec import BOOTSTRAP, Spec, read_spec
@@ -93,8 +95,20 @@ def describe(
         print_table(spec.name, HEADINGS, rows, details)
     else:
         print_padded([heading.lstrip("=#") for heading in HEADINGS], rows, (1, 1, 1, 1, 0))
+    for line in _expectation_lines(flows):
+        say(line)
     for problem in problems:
         warn(problem)
+
+
+def _expectation_lines(flows: Sequence[Flow]) -> list[str]:
+    """The expectations of each flow, and what the checks of all runs have found."""
+    lines = []
+    for flow in flows:
+        lines += [f"{flow['flow']} expects {Expectation(**each).text()}" for each in flow.get("expectations", ())]
+    for flow in flows:
+        lines += [f"in all runs of {flow['flow']}: {Check(**each).text()}" for each in flow["checks"] if each["bad"]]
+    return lines
 
 
 def _runs(flow: Flow) -> bool:
@@ -106,6 +120,7 @@ def _described(spec: Spec, flow: Flow, position: Position | None, ends: Ends) ->
     read = {} if position is None else position.partitions()
     lags = [max(0, ends[each] - offset) for each, offset in read.items() if each in ends]
     return flow | {
+        "checks": [each.as_json() for each in storage.counts_of(spec, flow["flow"])],
         "checkpoint": storage.checkpoint(spec, flow["flow"]) if _runs(flow) else None,
         "offsets": None if position is None else list(position.offsets),
         "position": None if position is None else position.text(),

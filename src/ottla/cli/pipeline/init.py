@@ -41,7 +41,7 @@ def init(folder: Path, bootstrap_server: str) -> None:
     say(f"Wrote a pipeline to {folder}. Try it:")
     for line in (
         f"ottla pipeline test {folder}",
-        "ottla topics create orders large-orders",
+        "ottla topics create orders large-orders orders-dead",
         f"ottla pipeline run {folder}",
     ):
         say(f"  {line}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -27,9 +29,11 @@ from ottla.spark.pipelines import checks, storage
 from ottla.spark.pipelines.checks import ListTopics
 from ottla.spark.pipelines.environments import Environment
 from ottla.spark.pipelines.errors import FlowFailed, PipelineError
+from ottla.spark.pipelines.graph import TABLE, FlowDefinition, Graph
 from ottla.spark.pipelines.hooks import told_on_failure
 from ottla.spark.pipelines.outline import write_outline
-from ottla.spark.pipelines.schedule import Schedule, parse_schedule
+from ottla.spark.pipelines.positions import position_of
+from ottla.spark.pipelines.schedule import ONCE, Schedule, parse_schedule
 from ottla.spark.pipelines.spec import Spec, read_spec
 
 if TYPE_CHECKING:
@@ -42,14 +46,38 @@ Examples:
   ottla pipeline run orders --schedule continuous
   ottla pipeline run orders --master spark://host:7077
   ottla pipeline run orders --reset --yes       from the beginning again
+  ottla pipeline run orders --renamed keep_large=keep_large_orders
 """
+ALL = "*"
+"""--reset without the name of a flow."""
+
+
+class Decisions(NamedTuple):
+    """What the command line says about checkpoints."""
+
+    reset: tuple[str, ...] = ()
+    forget: tuple[str, ...] = ()
+
+
+UNDECIDED = Decisions()
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @click.command("run", epilog=EXAMPLES)
 @pipeline_argument
 @click.option("--schedule", metavar="WHEN", help="once, continuous or 'every 30s', instead of what ottla.yml says.")
-@click.option("--reset", is_flag=True, help="Delete checkpoints, state and tables first: everything is read again.")
+@click.option(
+    "--reset",
+    multiple=True,
+    is_flag=False,
+    flag_value=ALL,
+    metavar="[FLOW]",
+    help="Delete checkpoints, state and tables first, of all flows or of FLOW: everything is read again.",
+)
+@click.option(
+    "--renamed", multiple=True, metavar="OLD=NEW", help="The flow NEW was called OLD: it continues with its checkpoint."
+)
+@click.option("--forget", multiple=True, metavar="FLOW", help="Leave the checkpoint of FLOW, which is no flow any more.")
 @yes_option
 @wait_option("5m")
 @environment_options
@@ -59,7 +87,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def run(
     place: str,
     schedule: str | None,
-    reset: bool,
+    reset: tuple[str, ...],
+    renamed: tuple[str, ...],
+    forget: tuple[str, ...],
     yes: bool,
     wait_s: float,
     environment: Environment,
@@ -73,15 +103,21 @@ def run(
     Ctrl-C stops it after the batches that are under way. With --json, a line for each batch and one at the end. Brokers that
     are away are waited for, at the start and during the run, as long as --wait says.
     """
+    if place == "." and reset and reset[-1] != ALL and Path(reset[-1]).is_dir():
+        raise click.UsageError(f"--reset {reset[-1]} resets one flow: to reset the pipeline, write {reset[-1]} --reset")
     spec = read_spec(place, environment).with_bootstrap(bootstrap_server)
+    spec = replace(spec, renamed=spec.renamed | dict(map(_pair, renamed)))
     when = spec.schedule if schedule is None else parse_schedule(schedule)
     with told_on_failure(spec, warn):
         check_before_spark(spec, topics_within(wait_s))
         with storage.locked(spec):
             if reset:
-                _reset(spec, yes)
+                _ask_for_reset(spec, reset, yes)
+            if ALL in reset and storage.reset(spec):
+                say(f"Deleted the offsets, state and tables of {spec.name}.", err=True)
             with session_for(spec, master, remote, quiet=as_json) as spark:
-                totals = run_pipeline(spec, spark, when, as_json, Outages(spec, wait_s))
+                decided = Decisions(tuple(name for name in reset if name != ALL), forget)
+                totals = run_pipeline(spec, spark, when, as_json, Outages(spec, wait_s), decided=decided)
     print_summary(totals, as_json)
 
 
@@ -95,7 +131,13 @@ def check_before_spark(spec: Spec, list_topics: ListTopics) -> None:
 
 
 def run_pipeline(
-    spec: Spec, spark: Any, when: Schedule, as_json: bool, outages: Outages, flows: tuple[str, ...] = ()
+    spec: Spec,
+    spark: Any,
+    when: Schedule,
+    as_json: bool,
+    outages: Outages,
+    flows: tuple[str, ...] = (),
+    decided: Decisions = UNDECIDED,
 ) -> Totals:
     """Run it, with a live line on a terminal, through outages. A broken flow leaves Spark's pages in the log file.
 
@@ -108,11 +150,17 @@ def run_pipeline(
         with prepared(spec, spark) as resolved, make_reporter(as_json) as report:
             if spec.backfill is None:
                 write_outline(resolved)
+                settle_checkpoints(spec, resolved.graph, decided)
             else:
                 resolved = _chosen(resolved, flows)
+            problems = checks.topic_problems(resolved.graph.dead_letter_topics(), topics_within(outages.wait_s))
+            if problems:
+                raise PipelineError(f"dead letters need a topic: {problems[0]}")
             totals = Totals()
+            # The summary of a run that ends by itself says the same.
+            notice = _ignore if when.kind == ONCE else lambda text: say(text, err=True)
             while True:
-                one = Run(resolved, spark, when, report, totals)
+                one = Run(resolved, spark, when, report, totals, notice)
                 try:
                     with _stopped_by_signals(one), outages.told():
                         return one.run()
@@ -135,14 +183,76 @@ def _chosen(resolved: Resolved, flows: tuple[str, ...]) -> Resolved:
     return found
 
 
-def _reset(spec: Spec, yes: bool) -> None:
-    if not yes and not can_ask():
-        raise click.UsageError(
-            f"--reset deletes the offsets, state and tables of {spec.name}: add --yes to say that you mean it"
+def settle_checkpoints(spec: Spec, graph: Graph, decided: Decisions) -> None:
+    """Rename, delete or leave the checkpoints that were named, and refuse to run if one is left that no flow has.
+
+    A flow with another name begins with a new checkpoint: it would write to an exactly-once topic what is there already.
+    """
+    flows = {flow.name: flow for flow in graph.running_flows()}
+    for old, new in spec.renamed.items():
+        if new not in flows:
+            raise PipelineError(
+                f"{old} cannot be renamed to {new}: there is no such flow; there are {', '.join(sorted(flows))}"
+            )
+        if old not in flows and storage.rename_checkpoint(spec, old, new, flows[new].target):
+            say(f"The flow {new} continues with the checkpoint of {old}.", err=True)
+    unowned = storage.unowned_checkpoints(spec, flows)
+    for name in decided.reset:
+        if name not in flows and name not in unowned and name not in storage.forgotten(spec):
+            raise PipelineError(f"--reset {name}: there is no such flow or checkpoint; flows are {', '.join(sorted(flows))}")
+        target = flows[name].target if name in flows else None
+        is_table = target is not None and graph.outputs[target].kind == TABLE
+        if storage.reset_flow(spec, name, target if is_table else None):
+            say(f"Deleted the checkpoint{' and the table' if is_table else ''} of {name}.", err=True)
+    for name in decided.forget:
+        if name in flows:
+            raise PipelineError(f"--forget {name}: it is a flow of the pipeline; --reset {name} starts it over")
+        storage.forget(spec, name)
+    for name in storage.unowned_checkpoints(spec, flows):
+        _settle(spec, name, [each for each in flows if storage.position_batch(spec, each) < 0], flows)
+
+
+def _settle(spec: Spec, name: str, new: list[str], flows: dict[str, FlowDefinition]) -> None:
+    """Ask what becomes of a checkpoint that no flow has; refuse to run without a terminal."""
+    position = position_of(spec, name)
+    read = f", which has read up to {position.text()}" if position is not None else ""
+    sentence = f"there is a checkpoint of {name}{read}, but no flow of that name"
+    if not can_ask():
+        guess = new[0] if len(new) == 1 else "NEW"
+        raise PipelineError(
+            f"{sentence}. If it was renamed, its records would be read and written again: continue with --renamed "
+            f"{name}={guess} (or renamed: in ottla.yml). If it is gone, leave it with --forget {name} or delete it with --reset {name}"
         )
-    confirm(f"Delete the offsets, state and tables of {spec.name} in {spec.state}, and read everything again?", yes)
-    if storage.reset(spec):
-        say(f"Deleted the offsets, state and tables of {spec.name}.", err=True)
+    say(f"{sentence[0].upper()}{sentence[1:]}.", err=True)
+    choices = [*new, "forget", "reset"]
+    words = "Forget it, or reset (delete) it"
+    if new:
+        words = f"Which flow is it now? {', '.join(new)}; or forget or reset (delete) it"
+    answer = click.prompt(words, type=click.Choice(choices), err=True)
+    if answer == "forget":
+        storage.forget(spec, name)
+    elif answer == "reset":
+        storage.reset_flow(spec, name)
+    else:
+        storage.rename_checkpoint(spec, name, answer, flows[answer].target)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    old, separator, new = text.partition("=")
+    if not separator or not old or not new:
+        raise click.UsageError(f"--renamed is {text}: write OLD=NEW, the old and the new name of a flow")
+    return old, new
+
+
+def _ignore(text: str) -> None:
+    pass
+
+
+def _ask_for_reset(spec: Spec, reset: tuple[str, ...], yes: bool) -> None:
+    whose = spec.name if ALL in reset else ", ".join(reset)
+    if not yes and not can_ask():
+        raise click.UsageError(f"--reset deletes the offsets, state and tables of {whose}: add --yes to say that you mean it")
+    confirm(f"Delete the offsets, state and tables of {whose} in {spec.state}, and read everything again?", yes)
 
 
 @contextmanager

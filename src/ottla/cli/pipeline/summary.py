@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.cli.common.output import is_for_people, print_json, print_table, say
+from ottla.cli.common.output import is_for_people, print_json, print_table, say, warn
 
 if TYPE_CHECKING:
     from ottla.spark.pipelines.running import Totals
 
 
 def print_summary(totals: Totals, as_json: bool) -> None:
-    """Print rows, batches and lag of each flow."""
+    """Print rows, batches and lag of each flow, and what is wrong with its data."""
     flows = [
-        {"flow": name, "rows": rows, "batches": totals.batches[name], "lag": totals.lag[name]}
+        {
+            "flow": name,
+            "rows": rows,
+            "batches": totals.batches[name],
+            "lag": totals.lag[name],
+            "checks": [each.as_json() for each in totals.checks.get(name, {}).values()],
+        }
         for name, rows in totals.rows.items()
     ]
     if as_json:
@@ -27,3 +33,8 @@ def print_summary(totals: Totals, as_json: bool) -> None:
         for each in flows:
             lag = "-" if each["lag"] is None else str(each["lag"])
             say(str(each["flow"]), f"{each['rows']} rows", f"{each['batches']} batches", f"lag {lag}")
+    if not as_json:
+        for name, checks in totals.checks.items():
+            for check in checks.values():
+                if check.bad:
+                    warn(f"the flow {name}: {check.text()}")

@@ -39,20 +39,29 @@ from ottla.spark.pipelines import declare_connections
 declare_connections()
 '''
 FLOWS = '''\
-"""Keeps the orders of 100 and more."""
+"""Keeps the orders of 100 and more. All that is no order goes to the topic orders-dead, with the reason in its headers."""
 
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col, from_json, struct, to_json
+from pyspark.sql.functions import struct, to_json
+
+from ottla.spark import decode
+from ottla.spark.pipelines import expect_or_dead_letter
 
 spark = SparkSession.active()
 
 
 @dp.temporary_view
+@expect_or_dead_letter("has an id", "id IS NOT NULL", topic="orders-dead")
 def parsed_orders() -> DataFrame:
     """Orders as columns: the value of a record is JSON."""
-    order = from_json(col("value").cast("string"), "id INT, customer STRING, amount DOUBLE")
-    return spark.readStream.table("orders").select("key", order.alias("order")).select("key", "order.*")
+    orders = decode(
+        spark.readStream.table("orders"),
+        value="json",
+        schema="id INT, customer STRING, amount DOUBLE",
+        dead_letters="orders-dead",
+    )
+    return orders.select("key", "value.*")
 
 
 @dp.append_flow(target="large_orders")
@@ -65,10 +74,16 @@ TEST_INPUT = """\
 {"key": "ann", "value": {"id": 1, "customer": "ann", "amount": 40.0}}
 {"key": "bob", "value": {"id": 2, "customer": "bob", "amount": 250.0}}
 {"key": "ann", "value": {"id": 3, "customer": "ann", "amount": 100.0}}
+{"key": "eve", "value": {"id": "4", "customer": "eve", "amount": 500.0}}
+{"key": "eve", "value": "not JSON"}
 """
 TEST_OUTPUT = """\
 {"key": "bob", "value": {"id": 2, "customer": "bob", "amount": 250.0}}
 {"key": "ann", "value": {"id": 3, "customer": "ann", "amount": 100.0}}
+"""
+TEST_DEAD_LETTERS = """\
+{"key": "eve", "value": {"id": "4", "customer": "eve", "amount": 500.0}}
+{"key": "eve", "value": "not JSON"}
 """
 IGNORED = "storage/\n"
 
@@ -82,5 +97,6 @@ def files_of(name: str, folder: Path, servers: str) -> dict[str, str]:
         "transformations/large_orders.py": FLOWS,
         "tests/large-orders-only/given/orders.jsonl": TEST_INPUT,
         "tests/large-orders-only/expected/large-orders.jsonl": TEST_OUTPUT,
+        "tests/large-orders-only/expected/orders-dead.jsonl": TEST_DEAD_LETTERS,
         ".gitignore": IGNORED,
     }

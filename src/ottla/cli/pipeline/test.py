@@ -96,6 +96,7 @@ def _run(spec: Spec, case: Case, broker: Any, spark: Any) -> dict[str, list[dict
         outputs = resolved.graph.outputs
         topics = {*checks.topics_wanted(spec), *case.given, *(name for name in case.expected if name not in resolved.tables)}
         topics |= {name for each in outputs.values() if each.format == "ottla" for name in checks.topics_of(each.options)}
+        topics |= set(resolved.graph.dead_letter_topics())
         for topic in sorted(topics):
             broker.create_topic(topic, partitions=2)
         for topic, records in case.given.items():

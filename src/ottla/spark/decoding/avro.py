@@ -30,31 +30,37 @@ class AvroReader:
 
         self._fastavro = fastavro
         self._reader_schema = fastavro.parse_schema(plain_schema(schema))
+        self._schema = schema
         self._kind = kind
         self._has_prefix = has_prefix
         self._registry = registry
         self._writers: dict[int, Any] = {}
+        self._unknown: dict[int, str | None] = {}
+        """By schema id, what the writer's schema has and the reader's has not."""
 
     def decode(self, column: Any) -> Any:
-        """A struct array with `decoded` and `reason`; a null stays null."""
+        """A struct array with `decoded`, `reason` and `unknown` fields; a null stays null."""
         import pyarrow as pa
 
-        values, reasons = [], []
+        values, reasons, unknown = [], [], []
         for raw in column.to_pylist():
-            value = reason = None
+            value = reason = drift = None
             if raw is not None:
                 try:
                     value = self._one(raw)
+                    if self._registry is not None:
+                        drift = self._unknown.get(int.from_bytes(raw[1:PREFIX_BYTES], "big"))
                 except UnreadableAvro as problem:
                     reason = str(problem)
             values.append(value)
             reasons.append(reason)
+            unknown.append(drift)
         try:
             made = self._column(values)
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
             made = self._one_by_one(values, reasons)
-        arrays = [made, pa.array(reasons, pa.string())]
-        return pa.StructArray.from_arrays(arrays, names=["decoded", "reason"])
+        arrays = [made, pa.array(reasons, pa.string()), pa.array(unknown, pa.string())]
+        return pa.StructArray.from_arrays(arrays, names=["decoded", "reason", "unknown"])
 
     def _one(self, raw: bytes) -> Any:
         start, writer = 0, None
@@ -89,6 +95,7 @@ class AvroReader:
                 raise UnreadableAvro(f"has the schema id {schema_id}, which the registry does not know: {problem}") from None
             parsed = parsed_avro(found, f"the registry's schema {schema_id}")
             self._writers[schema_id] = self._fastavro.parse_schema(plain_schema(parsed))
+            self._unknown[schema_id] = changed_fields(parsed, self._schema)
         return self._writers[schema_id]
 
     def _one_by_one(self, values: list[Any], reasons: list[str | None]) -> Any:
@@ -107,6 +114,27 @@ class AvroReader:
 
         # The cast can fail too: milliseconds far from today do not fit into a timestamp of microseconds.
         return pa.array(values, self._kind.read).cast(self._kind.made)
+
+
+def changed_fields(writer: Any, reader: Any) -> str | None:
+    """The fields of a writer's record that the reader's has not, or has with another type; None if there are none."""
+    theirs, ours = _field_types(writer), _field_types(reader)
+    found = [name if name not in ours else f"{name} as {kind}" for name, kind in theirs.items() if ours.get(name) != kind]
+    return ", ".join(sorted(found)) or None
+
+
+def _field_types(schema: Any) -> dict[str, str]:
+    fields = schema.get("fields", ()) if isinstance(schema, dict) else ()
+    return {each["name"]: _type_text(each["type"]) for each in fields}
+
+
+def _type_text(kind: Any) -> str:
+    """A type without names, defaults and documentation."""
+    if isinstance(kind, list):
+        return " or ".join(_type_text(each) for each in kind)
+    if isinstance(kind, dict):
+        return str(kind.get("logicalType") or (_type_text(kind["type"]) if kind.get("type") != "record" else "record"))
+    return str(kind)
 
 
 class UnreadableAvro(Exception):
@@ -141,7 +169,7 @@ class AvroDecoder:
                 readers.append(AvroReader(schema, kind, has_prefix, registry))
             return readers[0].decode(column)
 
-        return arrow_function(decode, f"struct<decoded:{kind.spark},reason:string>")(source)
+        return arrow_function(decode, f"struct<decoded:{kind.spark},reason:string,unknown:string>")(source)
 
     def value(self, staged: Any, source: Any) -> Any:
         """The decoded value."""
@@ -150,3 +178,7 @@ class AvroDecoder:
     def reason(self, staged: Any, source: Any) -> Any:
         """Why the bytes are no value of the schema."""
         return F.concat(F.lit(f"the {self._side} "), staged["reason"])
+
+    def unknown_fields(self, staged: Any, source: Any) -> Any:
+        """What the writer's schema has and ours has not. Without a registry there is no writer's schema to compare with."""
+        return staged["unknown"] if self._registry is not None else None

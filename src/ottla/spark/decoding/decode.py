@@ -18,12 +18,14 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from ottla.spark.dead_letters import ERROR, described_position, send_and_keep_rest
+from ottla.spark.dead_letters import ERROR, described_position, letter_options, send_and_keep_rest
 from ottla.spark.decoding.formats import Decoder, decoder_for
 from ottla.spark.errors import SparkOptionError
+from ottla.spark.pipelines import counts
 
 MODES = ("keep", "drop", "fail", "dead_letters")
-STAGED, REASON = "_ottla_staged_", "_ottla_reason_"
+STAGED, REASON, UNKNOWN = "_ottla_staged_", "_ottla_reason_", "_ottla_unknown_fields"
+REASONS_COUNTED = 20
 SIDES = ("key", "value")
 
 
@@ -35,9 +37,10 @@ def decode(
     key: str | None = None,
     key_schema: Any = None,
     mode: str | None = None,
-    dead_letters: Mapping[str, str] | None = None,
+    dead_letters: Mapping[str, str] | str | None = None,
     registry: Callable[[int], Any] | None = None,
     options: Mapping[str, str] | None = None,
+    drift: bool = True,
 ) -> Any:
     """Decode the columns `value` and `key` of a DataFrame that was read from topics, batch or streaming.
 
@@ -47,10 +50,17 @@ def decode(
         schema as JSON text or dict.
     mode: what becomes of records that cannot be decoded; see the module.
     dead_letters: the options of the sink for bad records: `topic`, `kafka.bootstrap.servers`, other settings with `kafka.`.
+        In a pipeline the name of a topic is enough.
     registry: for `confluent-avro`, a function of a schema id that returns the writer's schema (JSON text or dict). It runs in
         the executors, once for each id and worker. A LookupError makes the record a bad one; other errors fail the task.
     options: options of Spark's JSON reader, such as `timestampFormat`.
+    drift: in a pipeline, whether values with fields that the schema does not have are counted and named. JSON is read a second
+        time for it.
+
+    In a pipeline, records and bad records are counted, and `ottla pipeline run` shows them.
     """
+    if isinstance(dead_letters, str):
+        dead_letters = letter_options(dead_letters, "decode")
     mode = _checked_mode(mode, dead_letters)
     formats = {"key": key, "value": value}
     wanted = {side: name for side, name in formats.items() if name is not None}
@@ -69,7 +79,7 @@ def decode(
     for name in (ERROR, *(prefix + side for prefix in (STAGED, REASON) for side in wanted)):
         if name in kinds:
             raise SparkOptionError(f"the DataFrame has a column {name} already: rename it before decode, which makes one")
-    return _applied(df, decoders, mode, dead_letters)
+    return _applied(df, decoders, mode, dead_letters, drift)
 
 
 def split_errors(decoded: Any) -> tuple[Any, Any]:
@@ -98,7 +108,7 @@ def _checked_mode(mode: str | None, dead_letters: Mapping[str, str] | None) -> s
     return mode
 
 
-def _applied(df: Any, decoders: Mapping[str, Decoder], mode: str, dead_letters: Mapping[str, str] | None) -> Any:
+def _applied(df: Any, decoders: Mapping[str, Decoder], mode: str, dead_letters: Mapping[str, str] | None, drift: bool) -> Any:
     # Each step is a projection of its own, so that a value is decoded once however often its parts are used.
     staged = df.withColumns({STAGED + side: each.stage(_bytes(df, side)) for side, each in decoders.items()})
     reasons = {side: each.reason(F.col(STAGED + side), _bytes(df, side)) for side, each in decoders.items()}
@@ -111,6 +121,8 @@ def _applied(df: Any, decoders: Mapping[str, Decoder], mode: str, dead_letters: 
             reason = F.col(REASON + side)
             error = F.when(reason.isNotNull(), _error(side, reason, df)).otherwise(error)
     checked = checked.withColumn(ERROR, error)
+    if counts.current() is not None:
+        checked = _counted(checked, decoders, mode, dead_letters, drift)
     if mode == "drop":
         checked = checked.where(F.col(ERROR).isNull())
     elif mode == "fail":
@@ -126,6 +138,36 @@ def _applied(df: Any, decoders: Mapping[str, Decoder], mode: str, dead_letters: 
         for name in df.columns
     ]
     return checked.select(*columns, *([F.col(ERROR)] if mode == "keep" else []))
+
+
+def _counted(df: Any, decoders: Mapping[str, Decoder], mode: str, dead_letters: Mapping[str, str] | None, drift: bool) -> Any:
+    """Counts records, bad ones by reason, and those with fields that the schema does not have, while they are read."""
+    reason, is_bad = F.col(ERROR)["reason"], F.col(ERROR).isNotNull()
+    # Reasons without the values in them, so that equal ones are counted together.
+    kind = F.regexp_replace(
+        F.regexp_replace(reason, " is [^;]*?: it must be ", " must be "), "^(the (?:key|value) [^:]*): .*", "$1"
+    )
+    columns = [
+        F.count(F.lit(1)).alias("rows"),
+        F.count_if(is_bad).alias("bad"),
+        F.max(F.lit(mode)).alias("mode"),
+        F.call_function("approx_top_k", kind, F.lit(REASONS_COUNTED)).alias("reasons"),
+        F.max(reason).alias("example"),
+    ]
+    if dead_letters is not None:
+        columns.append(F.max(F.lit(dead_letters["topic"])).alias("topic"))
+    unknown = decoders["value"].unknown_fields(F.col(STAGED + "value"), _bytes(df, "value")) if "value" in decoders else None
+    if not drift or unknown is None:
+        return counts.observe(df, counts.DECODE_PREFIX, columns)
+    fields = F.col(UNKNOWN)
+    place = F.concat(F.lit("in "), described_position(df))
+    columns += [
+        F.count_if(fields.isNotNull()).alias("drifted"),
+        F.call_function("approx_top_k", fields, F.lit(REASONS_COUNTED)).alias("fields"),
+        F.max(F.when(fields.isNotNull(), F.concat(fields, F.lit(" "), place))).alias("drift_example"),
+    ]
+    named = df.withColumn(UNKNOWN, F.when(~is_bad, unknown))
+    return counts.observe(named, counts.DECODE_PREFIX, columns).drop(UNKNOWN)
 
 
 def _bytes(df: Any, side: str) -> Any:

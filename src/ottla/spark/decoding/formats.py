@@ -36,6 +36,9 @@ class Decoder(Protocol):
     def reason(self, staged: Any, source: Any) -> Any:
         """Why the record cannot be decoded, as a sentence; null for a good record."""
 
+    def unknown_fields(self, staged: Any, source: Any) -> Any:
+        """Fields that the schema does not have, with ", " between; null for none. None if the format cannot tell."""
+
 
 def decoder_for(
     name: str, side: str, schema: Any, registry: Callable[[int], Any] | None, options: Mapping[str, str]

@@ -67,6 +67,12 @@ class JsonDecoder:
             reason = F.coalesce(reason, F.when(source.isNotNull() & staged[name].isNull(), F.lit(f"{name} is missing")))
         return reason
 
+    def unknown_fields(self, staged: Any, source: Any) -> Any:
+        """The fields of the object itself; objects inside of it are not looked into."""
+        names = F.json_object_keys(source.cast("string"))
+        unknown = F.array_except(names, F.array(*(F.lit(name) for name in self._schema.names)))
+        return F.when(F.size(unknown) > 0, F.concat_ws(", ", F.array_sort(unknown)))
+
     def _misfit(self, staged: Any, text: Any) -> Any:
         """Which fields have the wrong type: those that are there as text, and are null in the struct."""
         texts = StructType([StructField(name, StringType()) for name in [*self._schema.names, CORRUPT]])

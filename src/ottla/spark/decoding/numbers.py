@@ -88,3 +88,7 @@ class NumberDecoder:
     def reason(self, staged: Any, source: Any) -> Any:
         """Bytes of another length."""
         return F.concat(F.lit(f"the {self._side} is "), staged["reason"])
+
+    def unknown_fields(self, staged: Any, source: Any) -> Any:
+        """There are no fields."""
+        return None

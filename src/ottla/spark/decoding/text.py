@@ -27,6 +27,10 @@ class TextDecoder:
         """Bytes that are no UTF-8."""
         return F.when(~F.is_valid_utf8(staged), F.lit(f"the {self._side} is not valid UTF-8"))
 
+    def unknown_fields(self, staged: Any, source: Any) -> Any:
+        """There are no fields."""
+        return None
+
 
 class UuidDecoder(TextDecoder):
     """The 36 characters of a UUID to string, in lower case."""
@@ -58,3 +62,7 @@ class BytesDecoder:
     def reason(self, staged: Any, source: Any) -> Any:
         """There is no bad record."""
         return F.lit(None).cast("string")
+
+    def unknown_fields(self, staged: Any, source: Any) -> Any:
+        """There are no fields."""
+        return None

@@ -5,5 +5,25 @@
 """
 
 from ottla.spark.pipelines.connections import declare_connections
+from ottla.spark.pipelines.expectations import (
+    expect,
+    expect_all,
+    expect_all_or_dead_letter,
+    expect_all_or_drop,
+    expect_all_or_fail,
+    expect_or_dead_letter,
+    expect_or_drop,
+    expect_or_fail,
+)
 
-__all__ = ["declare_connections"]
+__all__ = [
+    "declare_connections",
+    "expect",
+    "expect_all",
+    "expect_all_or_dead_letter",
+    "expect_all_or_drop",
+    "expect_all_or_fail",
+    "expect_or_dead_letter",
+    "expect_or_drop",
+    "expect_or_fail",
+]

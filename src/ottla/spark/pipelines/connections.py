@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from ottla.spark.pipelines.spec import Connection, Spec, read_spec
+from ottla.spark.pipelines.spec import SPEC_NAMES, Connection, Spec, read_spec
 
 _being_loaded: ContextVar[Spec | None] = ContextVar("ottla_pipeline_being_loaded", default=None)
 """The pipeline whose files are being loaded by us: its settings may differ from its file (`--bootstrap-server`)."""
@@ -26,6 +26,14 @@ def loading(spec: Spec) -> Iterator[None]:
         yield
     finally:
         _being_loaded.reset(token)
+
+
+def pipeline_in_use() -> Spec | None:
+    """The pipeline whose files are being loaded; the one of the working directory, as under spark-pipelines; or None."""
+    found = _being_loaded.get()
+    if found is None and any((Path.cwd() / name).is_file() for name in SPEC_NAMES):
+        found = read_spec(Path.cwd())
+    return found
 
 
 def declare_connections() -> None:

@@ -6,15 +6,18 @@ import importlib.util
 import os
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ottla.spark.pipelines import connections, sql_files
 from ottla.spark.pipelines import graph as graphs
 from ottla.spark.pipelines.connections import loading
+from ottla.spark.pipelines.counts import WatchedQuery
 from ottla.spark.pipelines.errors import PipelineError
+from ottla.spark.pipelines.expectations import checked, expectations_of
 from ottla.spark.pipelines.graph import FlowDefinition, Graph, Output
 from ottla.spark.pipelines.spec import OTTLA_NAMES, Spec
 
@@ -66,7 +69,21 @@ def _make_registry(spec: Spec, spark: Any) -> Any:
 
         def register_flow(self, flow: Any) -> None:
             place = _place(flow.source_code_location, spec)
-            self.graph.add_flow(FlowDefinition(flow.name, flow.target, place, flow.func, dict(flow.spark_conf)))
+            expectations = expectations_of(flow.func)
+            self.graph.add_flow(
+                FlowDefinition(
+                    flow.name, flow.target, place, self._watched(flow, flow.func), dict(flow.spark_conf), expectations
+                )
+            )
+
+        def _watched(self, flow: Any, function: Callable[[], Any]) -> WatchedQuery:
+            """The query with the expectations of its target, which may be defined after it."""
+
+            def query() -> Any:
+                frame, target = function(), self.graph.outputs.get(flow.target)
+                return checked(frame, target.expectations, flow.name) if target and target.expectations else frame
+
+            return WatchedQuery(flow.name, query, lambda: loading(spec))
 
         def register_auto_cdc_flow(self, flow: Any) -> None:
             raise PipelineError(
@@ -84,11 +101,20 @@ def _make_registry(spec: Spec, spark: Any) -> Any:
             if statement.kind != sql_files.FLOW:
                 kind, columns = _KINDS[statement.kind], tuple(statement.partition_columns)
                 self.graph.add_output(
-                    Output(statement.name, kind, place, statement.format, schema=statement.schema, partition_columns=columns)
+                    Output(
+                        statement.name,
+                        kind,
+                        place,
+                        statement.format,
+                        schema=statement.schema,
+                        partition_columns=columns,
+                        expectations=tuple(statement.expectations),
+                    )
                 )
             if statement.query is not None:
                 text = statement.query
-                self.graph.add_flow(FlowDefinition(statement.name, target, place, lambda: spark.sql(text)))
+                made = FlowDefinition(statement.name, target, place, lambda: spark.sql(text))
+                self.graph.add_flow(replace(made, query=self._watched(made, made.query)))
 
     return Registry()
 

@@ -17,9 +17,22 @@ _OUTER = ("STREAM_FAILED", "PYTHON_EXCEPTION", "PYTHON_DATA_SOURCE_ERROR", "PYTH
 """Conditions that say only that something inside failed."""
 
 
+_CHECKPOINT = re.compile(
+    r"STATE_STORE_(?:KEY|VALUE)_SCHEMA_NOT_COMPATIBLE|STATE_STORE_SCHEMA|STREAMING_STATEFUL_OPERATOR_NOT_MATCH"
+    r"|CANNOT_LOAD_STATE_STORE|sources in the checkpoint offsets|STATE_STORE_UNSUPPORTED|STREAMING_CHECKPOINT_MISSING"
+)
+"""What Spark says when a query has changed so that it cannot continue from its checkpoint."""
+
+
 def flow_failed(flow: str, error: Any, folder: str = "") -> FlowFailed:
     """The error of a flow, from the exception of its query."""
     text = str(error)
+    if _CHECKPOINT.search(text.partition("=== Streaming Query ===")[0]) is not None:
+        sentence = (
+            f"the flow {flow} cannot continue from its checkpoint, because its query has changed: other keys, aggregates or "
+            f"sources. Take the change back, or read everything again with --reset {flow}. Spark says: {reason(text, folder)}"
+        )
+        return FlowFailed(flow, sentence, text)
     where = unread_offsets(text)
     return FlowFailed(flow, f"the flow {flow} broke{f' at {where}' if where else ''}: {reason(text, folder)}", text)
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.errors.texts import near_words
+from ottla.spark.pipelines.counts import Watch, WatchedQuery
 from ottla.spark.pipelines.errors import PipelineError
+from ottla.spark.pipelines.expectations import Expectation
 
 TABLE, VIEW, TEMPORARY, SINK = "table", "materialized view", "view", "sink"
 
@@ -24,6 +26,8 @@ class Output:
     options: Mapping[str, str] = field(default_factory=dict)
     schema: Any = None
     partition_columns: tuple[str, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
+    """Of a table or view in SQL: for each flow into it."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,13 @@ class FlowDefinition:
     query: Callable[[], Any]
     """Makes the DataFrame, on the active session."""
     configuration: Mapping[str, str] = field(default_factory=dict)
+    expectations: tuple[Expectation, ...] = ()
+    """Those that decorators have given to the function."""
+
+    @property
+    def watch(self) -> Watch:
+        """The checks and dead-letter topics of the query, after it was made."""
+        return self.query.watch if isinstance(self.query, WatchedQuery) else Watch(self.name)
 
 
 @dataclass
@@ -66,6 +77,14 @@ class Graph:
     def running_flows(self) -> list[FlowDefinition]:
         """The flows that write something: all but those of temporary views."""
         return [flow for flow in self.flows.values() if self.outputs[flow.target].kind != TEMPORARY]
+
+    def expectations_of(self, flow: FlowDefinition) -> tuple[Expectation, ...]:
+        """All expectations of a flow's rows."""
+        return (*flow.expectations, *self.outputs[flow.target].expectations)
+
+    def dead_letter_topics(self) -> dict[str, dict[str, str]]:
+        """The topics that flows send dead letters to, and the settings of their clients. Known after the queries were made."""
+        return {topic: options for flow in self.flows.values() for topic, options in flow.watch.topics.items()}
 
     def check(self) -> None:
         """Raise a `PipelineError` for the first mistake that shows without Spark."""

@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,8 @@ def analysed_flows(resolved: Resolved) -> list[Flow]:
         flow, reads = resolved.graph.flows[name], reads_of(explain_text(frame), known)
         output = resolved.graph.outputs[flow.target]
         sources = [(kind, _shown(resolved.spec, options)) for kind, options in reads.sources]
-        found.append(_flow(resolved.spec, name, flow.place, list(reads.names), sources, output))
+        made = _flow(resolved.spec, name, flow.place, list(reads.names), sources, output)
+        found.append(made | {"expectations": [asdict(each) for each in resolved.graph.expectations_of(flow)]})
     return found
 
 

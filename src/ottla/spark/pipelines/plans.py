@@ -13,6 +13,7 @@ from typing import Any
 
 _SECTION = re.compile(r"== Analyzed Logical Plan ==\n(.*?)(?:\n== |\Z)", re.DOTALL)
 _ALIAS = re.compile(r"[\s:+|-]*[~']?SubqueryAlias (\S+)$")
+_NODE = re.compile(r"[\s:|]*[+:]- ")
 _STREAM = re.compile(r"StreamingRelationV2 [^,]+, ([\w.]+), [^,]+, \[(.*?)\], \[")
 
 
@@ -45,7 +46,11 @@ def reads_of(text: str, known: set[str]) -> Reads:
     section = _SECTION.search(text)
     found = _Found()
     skip_deeper_than: int | None = None
+    is_root_seen = False
     for line in (section[1] if section else text).splitlines():
+        if is_root_seen and _NODE.match(line) is None:
+            continue  # a line break in a literal
+        is_root_seen = is_root_seen or _NODE.match(line) is not None
         depth = len(line) - len(line.lstrip(" :+|-"))
         if skip_deeper_than is not None and depth > skip_deeper_than:
             continue

@@ -16,6 +16,7 @@ from typing import Any
 
 from ottla.spark.pipelines import graph as graphs
 from ottla.spark.pipelines import storage
+from ottla.spark.pipelines.counts import Check, Checks, added, checks_of, results
 from ottla.spark.pipelines.errors import PipelineError
 from ottla.spark.pipelines.failures import flow_failed
 from ottla.spark.pipelines.graph import FlowDefinition, Output
@@ -41,6 +42,8 @@ class Totals:
     rows: dict[str, int] = field(default_factory=dict)
     batches: dict[str, int] = field(default_factory=dict)
     lag: dict[str, int | None] = field(default_factory=dict)
+    checks: dict[str, Checks] = field(default_factory=dict)
+    """What decoding and expectations have found."""
     seconds: float = 0.0
 
     def add(self, progress: FlowProgress) -> None:
@@ -60,11 +63,14 @@ class Run:
         schedule: Schedule,
         report: Report = lambda progress: None,
         totals: Totals | None = None,
+        notice: Callable[[str], None] = lambda text: None,
     ) -> None:
+        """`notice` is called with a sentence when a check finds bad data for the first time."""
         self._resolved = resolved
         self._spark = spark
         self._schedule = schedule
         self._report = report
+        self._notice = notice
         self._stopping = threading.Event()
         self._queries: dict[str, Any] = {}
         self._seen: dict[str, int] = {}
@@ -168,6 +174,7 @@ class Run:
         try:
             for name in self._resolved.tables:
                 self._spark.catalog.refreshTable(name)  # the session remembers which files a table had
+            observations = self._renew_views()
             with _configured(self._spark, flow):
                 writer = flow.query().write.mode("overwrite").format(output.format or "parquet")
                 if output.partition_columns:
@@ -181,7 +188,21 @@ class Run:
         progress = FlowProgress(flow.name, self._seen.get(flow.name, -1) + 1, rows, rows / took_s, round(took_s * 1000), None)
         self._seen[flow.name] = progress.batch
         self.totals.add(progress)
+        counted = results([*observations, *flow.watch.observations])
+        # A view is computed from all rows each time: the newest counts are those of the view.
+        self.totals.checks[flow.name] = {}
+        self._count_checks(flow.name, f"view {id(self)} {progress.batch}", progress.batch, checks_of(counted))
         self._report(progress)
+
+    def _renew_views(self) -> list[Any]:
+        """Make temporary views with checks again: Spark reports the counts of an object in a batch query only once."""
+        observations = []
+        for name in self._resolved.views:
+            for view in self._resolved.graph.flows_into(name):
+                if view.watch.observations:
+                    view.query().createOrReplaceTempView(name)
+                    observations += view.watch.observations
+        return observations
 
     def _look(self) -> None:
         """Report new batches; raise if a query has ended with an error."""
@@ -201,7 +222,19 @@ class Run:
             if progress is not None and progress.batch > self._seen.get(name, -1) and "addBatch" in report.durationMs:
                 self._seen[name] = progress.batch
                 self.totals.add(progress)
+                self._count_checks(name, str(report.id), progress.batch, checks_of(report.observedMetrics))
                 self._report(progress)
+
+    def _count_checks(self, flow: str, query: str, batch: int, found: list[Check]) -> None:
+        if not found:
+            return
+        totals = self.totals.checks.setdefault(flow, {})
+        known = {key for key, each in totals.items() if each.bad}
+        added(totals, found)
+        for each in found:
+            if each.bad and each.key not in known:
+                self._notice(f"the flow {flow}: {each.text()}")
+        storage.add_counts(self._resolved.spec, flow, query, batch, found)
 
     def _stop_queries(self) -> None:
         deadline_s = time.monotonic() + STOP_TIMEOUT_S

@@ -42,7 +42,7 @@ from ottla.spark.pipelines.schedule import Schedule, parse_schedule
 SPEC_NAMES = ("spark-pipeline.yml", "spark-pipeline.yaml")
 OTTLA_NAMES = ("ottla.yml", "ottla.yaml")
 SPEC_KEYS = ("name", "storage", "catalog", "database", "schema", "configuration", "libraries")
-OTTLA_KEYS = ("schedule", "group", "packages", "on_failure", "sources", "sinks")
+OTTLA_KEYS = ("schedule", "group", "packages", "renamed", "on_failure", "sources", "sinks")
 ONCE_ONLY = Schedule()
 BOOTSTRAP = "kafka.bootstrap.servers"
 """The key of `configuration` with the cluster's address: for every source and sink that names no other."""
@@ -75,6 +75,8 @@ class Spec:
     """The consumer group that shows how far the flows have read."""
     packages: tuple[str, ...] = ()
     """Installed packages that the pipeline's functions import: shipped to the workers of a cluster."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """Old and new names of flows: the new one continues with the checkpoint of the old one."""
     sources: tuple[Connection, ...] = ()
     sinks: tuple[Connection, ...] = ()
     environment: str | None = None
@@ -225,6 +227,7 @@ def _with_ottla_part(path: str, given: Mapping[str, Any], spec: Spec) -> Spec:
         group=group,
         on_failure=hook,
         packages=_packages(path, given.get("packages") or []),
+        renamed=_texts(path, "renamed", given.get("renamed") or {}, "old_name: new_name"),
         sources=_connections(path, "sources", given.get("sources") or {}, spec.folder),
         sinks=_connections(path, "sinks", given.get("sinks") or {}, spec.folder),
     )
@@ -287,9 +290,9 @@ def _packages(path: str, given: Any) -> tuple[str, ...]:
     return tuple(given)
 
 
-def _texts(path: str, key: str, given: Any) -> dict[str, str]:
+def _texts(path: str, key: str, given: Any, example: str = "spark.sql.shuffle.partitions: '4'") -> dict[str, str]:
     if not isinstance(given, dict):
-        raise PipelineError(f"{path}: {key} must have lines such as spark.sql.shuffle.partitions: '4'")
+        raise PipelineError(f"{path}: {key} must have lines such as {example}")
     for name, value in given.items():
         # spark-pipelines refuses all but text; what it refuses is an error here too.
         if not isinstance(name, str) or not isinstance(value, str):

@@ -6,6 +6,11 @@ Only the head of a statement is read here; the query is Spark's to parse. The st
     CREATE [OR REFRESH] MATERIALIZED VIEW name [(columns)] [clauses] AS query
     CREATE TEMPORARY VIEW name AS query
     CREATE FLOW name AS INSERT INTO target BY NAME query
+
+The columns may hold expectations, which `spark-pipelines` does not know. Rows that do not meet one
+are counted, and kept unless it says more:
+
+    CONSTRAINT name EXPECT (condition) [ON VIOLATION DROP ROW | FAIL UPDATE | DEAD LETTER [TO 'topic']]
 """
 
 from __future__ import annotations
@@ -14,7 +19,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ottla.spark.pipelines.counts import DEAD_LETTER, DROP, FAIL, WARN
 from ottla.spark.pipelines.errors import PipelineError
+from ottla.spark.pipelines.expectations import Expectation, check_names
 from ottla.spark.sql.errors import SqlError
 from ottla.spark.sql.syntax import check_syntax
 
@@ -29,6 +36,13 @@ _HEAD = re.compile(
     re.IGNORECASE,
 )
 _FLOW = re.compile(rf"CREATE\s+FLOW\s+{_NAME}\s+AS\s+INSERT\s+INTO\s+{_NAME}\s+BY\s+NAME\s+", re.IGNORECASE)
+_CONSTRAINT = re.compile(
+    rf"CONSTRAINT\s+{_NAME}\s+EXPECT\s*\((.*)\)"
+    r"(?:\s*ON\s+VIOLATION\s+(DROP\s+ROW|FAIL\s+UPDATE|DEAD\s+LETTER)(?:\s+TO\s+('[^']+'))?)?",
+    re.IGNORECASE | re.DOTALL,
+)
+_VIOLATIONS = {"": WARN, "DROP ROW": DROP, "FAIL UPDATE": FAIL, "DEAD LETTER": DEAD_LETTER}
+_BRACKETS, _TYPE_BRACKETS = {"(": 1, ")": -1}, {"<": 1, ">": -1}
 _FORMAT = re.compile(r"\bUSING\s+(\w+)", re.IGNORECASE)
 _PARTITIONS = re.compile(r"\bPARTITIONED\s+BY\s*\(([^)]*)\)", re.IGNORECASE)
 
@@ -46,6 +60,7 @@ class Statement:
     format: str | None = None
     schema: str | None = None
     partition_columns: list[str] = field(default_factory=list)
+    expectations: list[Expectation] = field(default_factory=list)
 
 
 def parse_sql(text: str, path: str) -> list[Statement]:
@@ -97,8 +112,9 @@ def _parse(text: str, line: int, path: str) -> Statement:
     clauses, query = _split_at_as(text[head.end() :])
     if query is None and kind != STREAMING_TABLE:
         raise PipelineError(f"{path} line {line}: {kind} {_plain(head[2])} has no query: add AS SELECT …")
-    schema = _columns(clauses)
-    rest = clauses if schema is None else clauses[clauses.index(schema) + len(schema) :]
+    inside = _columns(clauses)
+    rest = clauses if inside is None else clauses[clauses.index(inside) + len(inside) :]
+    schema, expectations = _without_constraints(inside, f"{path} line {line}: {_plain(head[2])}")
     kind_of_files, partitions = _FORMAT.search(rest), _PARTITIONS.search(rest)
     return Statement(
         kind,
@@ -108,7 +124,42 @@ def _parse(text: str, line: int, path: str) -> Statement:
         format=kind_of_files[1].lower() if kind_of_files else None,
         schema=schema,
         partition_columns=[_plain(each) for each in partitions[1].split(",")] if partitions else [],
+        expectations=expectations,
     )
+
+
+def _without_constraints(inside: str | None, place: str) -> tuple[str | None, list[Expectation]]:
+    """The columns of a list, and its expectations."""
+    if inside is None:
+        return None, []
+    columns, expectations = [], []
+    for part in _split_at_commas(inside):
+        if not re.match(r"\s*CONSTRAINT\b", part, re.IGNORECASE):
+            columns.append(part)
+            continue
+        found = _CONSTRAINT.fullmatch(part.strip())
+        if found is None:
+            raise PipelineError(
+                f"{place}: {' '.join(part.split())} is no expectation: write CONSTRAINT name EXPECT (condition), and after it, "
+                "if wanted, ON VIOLATION with DROP ROW, FAIL UPDATE or DEAD LETTER TO 'topic'"
+            )
+        action = _VIOLATIONS[" ".join((found[3] or "").upper().split())]
+        topic = None if found[4] is None else found[4][1:-1]
+        expectations.append(Expectation(_plain(found[1]), found[2].strip(), action, topic))
+    check_names(expectations, place)
+    return ",".join(columns).strip() if columns else None, expectations
+
+
+def _split_at_commas(text: str) -> list[str]:
+    parts, depth, begin = [], 0, 0
+    for found in _TOKEN.finditer(text):
+        # In a type such as MAP<STRING, INT> these are brackets, in a condition they compare.
+        is_condition = text[begin:].lstrip()[:10].upper() == "CONSTRAINT"
+        depth += (_BRACKETS if is_condition else _BRACKETS | _TYPE_BRACKETS).get(found[0], 0)
+        if depth == 0 and found[0] == ",":
+            parts.append(text[begin : found.start()])
+            begin = found.end()
+    return [*parts, text[begin:]]
 
 
 def _split_at_as(text: str) -> tuple[str, str | None]:

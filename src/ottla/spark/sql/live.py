@@ -10,6 +10,7 @@ from __future__ import annotations
 import queue
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from ottla.spark.sql.errors import SqlError
 from ottla.spark.sql.frames import BAD
 
 WAIT_S = 0.2
+POLL_S = 0.05
 BATCHES_WAITING_MAX = 4
 
 
@@ -32,6 +34,15 @@ class LiveQuery:
         except BaseException:
             shutil.rmtree(self._checkpoint, ignore_errors=True)
             raise
+
+    def wait_until_started(self) -> None:
+        """Return when the query has fixed where it begins: what is sent from now on is seen."""
+        while self._query.isActive:
+            status = self._query.status
+            # The sources are asked for their offsets in the first trigger, which ends with or without data.
+            if self._query.lastProgress is not None or status["isDataAvailable"] or status["message"].startswith("Waiting"):
+                return
+            time.sleep(POLL_S)
 
     def _take(self, df: Any, batch: int) -> None:
         rows = df.collect()

@@ -153,9 +153,11 @@ class Runner:
             )
         if not hasattr(df, "_jdf"):
             raise SqlError("a live result needs a Spark that this process starts: leave --remote out, or EMIT CHANGES")
-        self._screen.note(f"{self._range(resolved, is_live=True)}; Ctrl-C ends it")
         live = LiveQuery(df)
         try:
+            # Said only when it holds: a record that is sent after this is seen.
+            live.wait_until_started()
+            self._screen.note(f"{self._range(resolved, is_live=True)}; Ctrl-C ends it")
             self._screen.live(shown_columns(df), live.batches(limit))
         except KeyboardInterrupt:
             if not self._is_shell:

@@ -12,7 +12,7 @@ def test_folder_is_a_pipeline_that_spark_pipelines_accepts(tmp_path: Path) -> No
     assert said.rc == 0, said.err
     assert said.lines[-3:] == [
         f"  ottla pipeline test {tmp_path}/shop",
-        "  ottla topics create orders large-orders",
+        "  ottla topics create orders large-orders orders-dead",
         f"  ottla pipeline run {tmp_path}/shop",
     ]
     spec = read_spec(tmp_path / "shop")

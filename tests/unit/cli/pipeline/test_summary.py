@@ -24,7 +24,10 @@ def test_lines_add_up_the_batches(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json_has_the_same_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     print_summary(totals(), True)
-    flows = [{"flow": "copy", "rows": 10, "batches": 2, "lag": 0}, {"flow": "view", "rows": 1, "batches": 1, "lag": None}]
+    flows = [
+        {"flow": "copy", "rows": 10, "batches": 2, "lag": 0, "checks": []},
+        {"flow": "view", "rows": 1, "batches": 1, "lag": None, "checks": []},
+    ]
     assert json.loads(capsys.readouterr().out) == {"flows": flows, "seconds": 2.0}
 
 

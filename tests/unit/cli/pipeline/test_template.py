@@ -14,4 +14,4 @@ def test_python_files_compile_and_tests_can_be_read(tmp_path: Path) -> None:
         if path.suffix == ".py":
             compile(text, name, "exec")
     (case,) = read_cases(tmp_path)
-    assert (list(case.given), list(case.expected)) == (["orders"], ["large-orders"])
+    assert (list(case.given), list(case.expected)) == (["orders"], ["large-orders", "orders-dead"])
