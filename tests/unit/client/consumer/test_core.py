@@ -11,7 +11,6 @@ import pytest
 from tests.support.servers.kafka_server import free_ports
 
 from ottla.errors import TimeoutError
-from ottla.ids import TopicPartition
 from ottla.testing import Broker
 
 LONG = 60.0
