@@ -31,7 +31,7 @@ ARROW_BATCH_BYTES = 4_000_000
 """How much Spark sends to a Python process at a time, instead of 10,000 rows. Its JVM zeroes a buffer for each batch, of the
 next power of two: 16 MB for 10,000 rows of 1 KB. Below 4 MiB, because the row that reaches the limit is still in the batch."""
 BRIEF = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""For a JVM of seconds: no threads for the collector, no second compiler. Up to some million records this takes less time."""
+"""For a JVM of seconds: no threads for the collector, no second compiler."""
 ON_PATH = "so name one that is on the PATH of every machine"
 NO_PYSPARK = "this needs PySpark 4.3, which is not installed: pip install 'ottla[spark]'"
 
