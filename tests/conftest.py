@@ -39,6 +39,9 @@ settings.register_profile(
 )
 settings.load_profile("fixed")
 
+# A process that makes the archive of Spark's classes would outlive the tests.
+os.environ.setdefault("OTTLA_SPARK_ARCHIVE", "off")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make children interruptible, and let the keeper end what the tests start, however this process ends."""

@@ -221,8 +221,8 @@ def _settle(spec: Spec, name: str, new: list[str], flows: dict[str, FlowDefiniti
         guess = new[0] if len(new) == 1 else "NEW"
         raise PipelineError(
             f"{sentence}. If it was renamed, its records would be read and written again: continue with --renamed "
-            f"{name}={guess} (or renamed: in ottla.yml). If it is gone, leave it with --forget {name} or delete it with --reset "
-            f"{name}"
+            f"{name}={guess} (or renamed: in ottla.yml). If it is gone, leave it with --forget {name} or delete it with "
+            f"--reset {name}"
         )
     say(f"{sentence[0].upper()}{sentence[1:]}.", err=True)
     choices = [*new, "forget", "reset"]
