@@ -90,7 +90,7 @@ def test_a_cluster_without_client_metrics_says_so_at_once(face: Any) -> None:
 
 
 def test_a_negative_timeout_is_refused(face: Any) -> None:
-    with pytest.raises(ValueError, match="timeout is -1"):
+    with pytest.raises(ValueError, match="timeout=-1"):
         ask_id(face, world({}), -1)
 
 

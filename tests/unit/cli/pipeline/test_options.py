@@ -9,7 +9,7 @@ from ottla.cli.pipeline.options import shown
 
 def test_master_and_remote_exclude_each_other(tmp_path: Path) -> None:
     run_cli("pipeline", "init", tmp_path / "p")
-    said = run_cli("pipeline", "describe", tmp_path / "p", "--master", "local", "--remote", "sc://h")
+    said = run_cli("pipeline", "describe", "--graph", tmp_path / "p", "--master", "local", "--remote", "sc://h")
     assert said.rc == 2
     assert "--master and --remote exclude each other: give one of them" in said.err
 
