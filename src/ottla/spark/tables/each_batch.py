@@ -21,11 +21,16 @@ QUERY_ID = "sql.streaming.queryId"
 def each_batch(format: str, *, name: str | None = None, **options: str) -> Callable[[Any, int], None]:
     """A function for foreachBatch that writes each batch to a table, and a replayed one not again.
 
+    With the format `ottla` it writes to topics, at least once: a replayed batch is written again.
+
     `name` takes the place of the query's id. It is needed under Spark Connect, where the id cannot be seen. Choose another name
     when a query starts over with a new checkpoint: its batches are counted from 0 again, and would be taken for replays.
     """
 
     def write(batch: Any, batch_id: int) -> None:
+        if format == "ottla":
+            batch.write.format(format).mode("append").options(**options).save()
+            return
         options_of_batch = {**options, "txnAppId": name or _query_id(batch), "txnVersion": str(batch_id)}
         batch.write.format(format).mode("append").options(**options_of_batch).save()
 

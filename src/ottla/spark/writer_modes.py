@@ -1,0 +1,165 @@
+"""Save and output modes of `format("ottla")`, as Spark's own Kafka sink takes them.
+
+Spark decides about modes in its JVM before a Python data source is asked. It refuses its own default, `errorifexists`, and
+`outputMode("update")`. So `import ottla.spark` wraps a few methods of PySpark's writers, classic and Spark Connect. Writers of
+all other formats do what they did.
+
+- `df.write`: no mode, `error` and `errorifexists` append. `overwrite` and `ignore` raise a sentence.
+- `writeStream.outputMode("update")`: `start()` writes each batch with foreachBatch, at least once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import wraps
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+from ottla.spark.errors import SparkOptionError
+
+FORMAT = "ottla"
+APPENDING = ("append", "error", "errorifexists", "default")
+BATCH_WRITERS = ("pyspark.sql.readwriter", "pyspark.sql.connect.readwriter")
+STREAM_WRITERS = ("pyspark.sql.streaming.readwriter", "pyspark.sql.connect.streaming.readwriter")
+_DONE = "_ottla_modes"
+_ONCE = (
+    'outputMode("update") writes to topics at least once: leave out exactlyOnce, or use outputMode("append") with a watermark'
+)
+
+
+def install() -> None:
+    """Wrap the writers: those that are imported now, the others when they are."""
+    later = []
+    for name in (*BATCH_WRITERS, *STREAM_WRITERS):
+        if name in sys.modules:
+            _wrap(sys.modules[name])
+        else:
+            later.append(name)
+    if later and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder(later))
+
+
+class _Finder:
+    """Wraps the writers of a module of PySpark after its import, so that `import ottla.spark` need not import PySpark."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name not in self._names:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def execute_and_wrap(module: ModuleType) -> None:
+            execute(module)
+            _wrap(module)
+
+        spec.loader.exec_module = execute_and_wrap  # type: ignore[method-assign]  # a loader serves one module
+        return spec
+
+
+def _wrap(module: ModuleType) -> None:
+    kind = getattr(module, "DataStreamWriter" if module.__name__ in STREAM_WRITERS else "DataFrameWriter", None)
+    if kind is None or _DONE in vars(kind):  # None: its import is under way in another thread
+        return
+    setattr(kind, _DONE, True)
+    if module.__name__ in STREAM_WRITERS:
+        _wrap_stream_writer(kind)
+    else:
+        _wrap_batch_writer(kind)
+
+
+def _is_ours(source: str | None) -> bool:
+    return source is not None and source.lower() == FORMAT
+
+
+def _wrap_batch_writer(kind: Any) -> None:
+    set_format, set_mode = kind.format, kind.mode
+
+    def settle(writer: Any) -> None:
+        """Translate the mode, once format and mode may both be known."""
+        wished = getattr(writer, "_ottla_mode", None)
+        is_ours = _is_ours(getattr(writer, "_ottla_format", None))
+        if is_ours and wished is not None and wished.lower() not in APPENDING:
+            done = "empty a topic" if wished.lower() == "overwrite" else "be used with a topic, which takes rows at any time"
+            raise SparkOptionError(f'mode("{wished}") cannot {done}: write with mode("append"), or without a mode')
+        if is_ours or getattr(writer, "_ottla_translated", False):
+            set_mode(writer, "append" if is_ours else wished or "errorifexists")
+        writer._ottla_translated = is_ours
+
+    @wraps(set_format)
+    def format(self: Any, source: str) -> Any:
+        found = set_format(self, source)
+        self._ottla_format = source
+        settle(self)
+        return found
+
+    @wraps(set_mode)
+    def mode(self: Any, saveMode: str | None) -> Any:
+        found = set_mode(self, saveMode)
+        if isinstance(saveMode, str):
+            self._ottla_mode = saveMode
+            settle(self)
+        return found
+
+    kind.format, kind.mode = format, mode
+
+
+def _wrap_stream_writer(kind: Any) -> None:
+    set_format, set_output_mode, set_option, set_options, begin = (
+        kind.format,
+        kind.outputMode,
+        kind.option,
+        kind.options,
+        kind.start,
+    )
+
+    def remembered(writer: Any) -> dict[str, Any]:
+        return vars(writer).setdefault("_ottla_options", {})  # type: ignore[no-any-return]
+
+    @wraps(set_format)
+    def format(self: Any, source: str) -> Any:
+        self._ottla_format = source
+        return set_format(self, source)
+
+    @wraps(set_output_mode)
+    def output_mode(self: Any, outputMode: str) -> Any:
+        self._ottla_mode = outputMode
+        return set_output_mode(self, outputMode)
+
+    @wraps(set_option)
+    def option(self: Any, key: str, value: Any) -> Any:
+        remembered(self)[key] = value
+        return set_option(self, key, value)
+
+    @wraps(set_options)
+    def options(self: Any, **options: Any) -> Any:
+        remembered(self).update(options)
+        return set_options(self, **options)
+
+    @wraps(begin)
+    def start(self: Any, path: Any = None, format: Any = None, outputMode: Any = None, *rest: Any, **more: Any) -> Any:
+        source = format or getattr(self, "_ottla_format", None)
+        mode = outputMode or getattr(self, "_ottla_mode", None)
+        if not (_is_ours(source) and isinstance(mode, str) and mode.lower() == "update"):
+            return begin(self, path, format, outputMode, *rest, **more)
+        named = {name: value for name, value in more.items() if name not in ("partitionBy", "queryName")}
+        self.foreachBatch(update_batches({**remembered(self), **named}))
+        return begin(self, path, None, outputMode, *rest, **more)
+
+    kind.format, kind.outputMode, kind.option, kind.options, kind.start = format, output_mode, option, options, start
+
+
+def update_batches(options: dict[str, Any]) -> Any:
+    """A function for foreachBatch that writes the rows of a batch to topics, with the options of the stream's sink."""
+    from ottla.spark.tables.each_batch import each_batch
+
+    known = {name: value for name, value in options.items() if name.lower() != "checkpointlocation" and value is not None}
+    if any(name.lower() == "exactlyonce" and str(value).lower() == "true" for name, value in known.items()):
+        raise SparkOptionError(_ONCE)
+    return each_batch(FORMAT, **known)
