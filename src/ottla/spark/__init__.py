@@ -17,14 +17,16 @@ if TYPE_CHECKING:
     from ottla.spark.dead_letters import to_topics
     from ottla.spark.decoding.decode import decode, split_errors
     from ottla.spark.progress.listener import ProgressListener
+    from ottla.spark.progress.measures import offsets_behind_latest
     from ottla.spark.tables.each_batch import each_batch
 
-__all__ = ["ProgressListener", "decode", "each_batch", "split_errors", "to_topics"]
+__all__ = ["ProgressListener", "decode", "each_batch", "offsets_behind_latest", "split_errors", "to_topics"]
 
 _HOMES = {
     "ProgressListener": "ottla.spark.progress.listener",
     "decode": "ottla.spark.decoding.decode",
     "each_batch": "ottla.spark.tables.each_batch",
+    "offsets_behind_latest": "ottla.spark.progress.measures",
     "split_errors": "ottla.spark.decoding.decode",
     "to_topics": "ottla.spark.dead_letters",
 }

@@ -32,6 +32,8 @@ ARROW_BATCH_BYTES = 4_000_000
 next power of two: 16 MB for 10,000 rows of 1 KB. Below 4 MiB, because the row that reaches the limit is still in the batch."""
 BRIEF = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """For a JVM of seconds: no threads for the collector, no second compiler."""
+UI = {"spark.ui.enabled": "true", "spark.port.maxRetries": "100"}
+"""Spark's UI takes the next free port from 4040 on. With its own 16 tries, the 17th pipeline on a machine would not start."""
 ON_PATH = "so name one that is on the PATH of every machine"
 NO_PYSPARK = "this needs PySpark 4.3, which is not installed: pip install 'ottla[spark]'"
 
@@ -85,11 +87,13 @@ def local_session(
     ships: Wishes | None = None,
     notice: Notice = lambda text: None,
     is_brief: bool = False,
+    has_ui: bool = False,
 ) -> Any:
     """A session on this machine, on the cluster `master`, or of the Spark Connect server `remote`.
 
     Ottla is shipped to the workers of a cluster, with what `ships` names; a server must have it. `notice` gets what is
-    unusual or takes long. `is_brief` is for work of seconds: a local JVM leaves out what pays off later.
+    unusual or takes long. `is_brief` is for work of seconds: a local JVM leaves out what pays off later. `has_ui` serves the
+    UI unless `spark.ui.enabled` says no; of a local session, on loopback only.
     """
     require_pyspark()
     settings = dict(configuration or {})
@@ -111,7 +115,9 @@ def local_session(
                 settings |= pack(parts_to_ship(wishes)).settings(settings)
             options = " ".join(filter(None, (BRIEF if is_brief and is_local(place) else "", java_options(java))))
             quick = {JAVA_OPTIONS: options} if options else {}
-            spark = _built(name, defaults(place, address) | quick | settings, master=place)
+            ui = UI if has_ui else {}
+            with _ui_on_loopback(is_local(place)):
+                spark = _built(name, defaults(place, address) | ui | quick | settings, master=place)
     if is_local(place) and remote is None:
         return spark
     try:
@@ -122,6 +128,27 @@ def local_session(
         spark.stop()
         raise
     return spark
+
+
+@contextmanager
+def _ui_on_loopback(is_local: bool) -> Iterator[None]:
+    """Spark's UI has no password, and knows no setting for its address but this variable, which its JVM takes along."""
+    if not is_local or "SPARK_LOCAL_IP" in os.environ:
+        yield
+        return
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    try:
+        yield
+    finally:
+        del os.environ["SPARK_LOCAL_IP"]
+
+
+def ui_address(spark: Any) -> str | None:
+    """Where the session's UI is; None if it has none, or if it is that of a Spark Connect server."""
+    try:
+        return spark.sparkContext.uiWebUrl  # type: ignore[no-any-return]  # a property without a type
+    except Exception:  # Connect's sessions have no context, and raise an error of their own for it
+        return None
 
 
 def _built(name: str, settings: Mapping[str, str], *, master: str | None = None, remote: str | None = None) -> Any:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ottla import TopicPartition
-from ottla.spark.progress.measures import measures_of, parse_offsets
+from ottla.spark.progress.measures import measures_of, offsets_behind_latest, parse_offsets
 
 
 def report(*sources: Any, **changes: Any) -> Any:
@@ -27,6 +27,13 @@ def test_lag_is_latest_minus_read() -> None:
     found = measures_of(report(('{"orders": {"0": 7, "1": 5}}', '{"orders": {"0": 10, "1": 5, "2": 4}}')))
     assert found.lag_by_partition == {("orders", 0): 3, ("orders", 1): 0, ("orders", 2): 4}
     assert (found.lag, found.name, found.rows_per_second, found.batch_ms) == (7, "q", 0.0, 250)
+
+
+def test_offsets_behind_latest_are_named_as_spark_names_them() -> None:
+    found = offsets_behind_latest(report(('{"t": {"0": 7, "1": 5}}', '{"t": {"0": 10, "1": 5}}'), ('{"logOffset": 3}', None)))
+    numbers = {"minOffsetsBehindLatest": "0", "maxOffsetsBehindLatest": "3", "avgOffsetsBehindLatest": "1.5"}
+    assert found == [numbers, {}]
+    assert offsets_behind_latest(None) == []
 
 
 def test_two_sources_of_one_partition_count_with_the_smaller_offset() -> None:

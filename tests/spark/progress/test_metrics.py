@@ -29,6 +29,7 @@ def test_the_dict_has_each_query_by_its_name() -> None:
         "rows_per_second": 250.5,
         "rows_total": 900,
         "lag": 3,
+        "offsets_behind_latest": {"min": 3, "max": 3, "avg": 3.0},
         "lag_by_partition": {"orders-0": 3},
     }
 
@@ -38,4 +39,5 @@ def test_the_text_is_prometheus() -> None:
     assert 'ottla_query_lag_records{query="orders",topic="orders",partition="0"} 3' in lines
     assert 'ottla_query_rows_total{query="orders"} 900' in lines
     assert 'ottla_query_batch_seconds{query="orders"} 0.4' in lines
+    assert 'ottla_query_offsets_behind_latest_avg{query="orders"} 3.0' in lines
     assert "ottla_query_commit_failures_total 2" in lines

@@ -86,10 +86,36 @@ def session_options(function: F) -> F:
     )(decorated)
 
 
+def _metrics_address(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, int] | None:
+    if text is None:
+        return None
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        raise click.BadParameter(f"{text} is no port: write 9464, or 0.0.0.0:9464 for all addresses of this machine")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+metrics_option = click.option(
+    "--metrics-port",
+    "metrics_address",
+    callback=_metrics_address,
+    metavar="[HOST:]PORT",
+    help="Serve Prometheus metrics, /health and /ready here.  [default host: 127.0.0.1]",
+)
+ui_option = click.option(
+    "--ui/--no-ui", "has_ui", default=True, help="Serve Spark's UI, from port 4040 on.  [default: --ui]", show_default=False
+)
+
+
 @contextmanager
-def session_for(spec: Spec, master: str | None, remote: str | None, *, quiet: bool = False) -> Iterator[Any]:
-    """A Spark session for a pipeline; its log goes to a file. Errors that are raised meanwhile show no secrets."""
-    from ottla.spark.session import active_session, local_session, require_pyspark
+def session_for(
+    spec: Spec, master: str | None, remote: str | None, *, quiet: bool = False, has_ui: bool = False
+) -> Iterator[Any]:
+    """A Spark session for a pipeline; its log goes to a file. Errors that are raised meanwhile show no secrets.
+
+    `has_ui`: Spark's UI is on, unless the pipeline's settings switch it off, and its address is shown.
+    """
+    from ottla.spark.session import active_session, local_session, require_pyspark, ui_address
 
     if master is not None and remote is not None:
         raise click.UsageError("--master and --remote exclude each other: give one of them")
@@ -114,7 +140,10 @@ def session_for(spec: Spec, master: str | None, remote: str | None, *, quiet: bo
         log_file=log,
         ships=wishes_of(spec),
         notice=lambda text: say(text, err=True),
+        has_ui=has_ui,
     )
+    if has_ui and not quiet and (address := ui_address(spark)) is not None:
+        say(f"Spark's UI is at {address}", err=True)
     try:
         with _without_secrets(spec), _json_traces_to(log):
             yield spark

@@ -18,10 +18,12 @@ from ottla.cli.pipeline.clusters import Outages, topics_within
 from ottla.cli.pipeline.options import (
     bootstrap_option,
     environment_options,
+    metrics_option,
     pipeline_argument,
     session_for,
     session_options,
     shown,
+    ui_option,
 )
 from ottla.cli.pipeline.progress_line import make_reporter
 from ottla.cli.pipeline.summary import print_summary
@@ -31,20 +33,23 @@ from ottla.spark.pipelines.environments import Environment
 from ottla.spark.pipelines.errors import FlowFailed, PipelineError
 from ottla.spark.pipelines.graph import TABLE, FlowDefinition, Graph
 from ottla.spark.pipelines.hooks import told_on_failure
+from ottla.spark.pipelines.metrics import MetricsPage, RunMetrics
 from ottla.spark.pipelines.outline import write_outline
 from ottla.spark.pipelines.positions import position_of
+from ottla.spark.pipelines.progress import FlowProgress
 from ottla.spark.pipelines.schedule import ONCE, Schedule, parse_schedule
 from ottla.spark.pipelines.spec import Spec, read_spec
 
 if TYPE_CHECKING:
     from ottla.spark.pipelines.resolving import Resolved
-    from ottla.spark.pipelines.running import Run, Totals
+    from ottla.spark.pipelines.running import Report, Run, Totals
 
 EXAMPLES = """\b
 Examples:
   ottla pipeline run orders
   ottla pipeline run orders --schedule continuous
   ottla pipeline run orders --master spark://host:7077
+  ottla pipeline run orders --metrics-port 0.0.0.0:9464
   ottla pipeline run orders --reset --yes       from the beginning again
   ottla pipeline run orders --renamed keep_large=keep_large_orders
 """
@@ -80,6 +85,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.option("--forget", multiple=True, metavar="FLOW", help="Leave the checkpoint of FLOW, which is no flow any more.")
 @yes_option
 @wait_option("5m")
+@metrics_option
+@ui_option
 @environment_options
 @session_options
 @bootstrap_option
@@ -92,6 +99,8 @@ def run(
     forget: tuple[str, ...],
     yes: bool,
     wait_s: float,
+    metrics_address: tuple[str, int] | None,
+    has_ui: bool,
     environment: Environment,
     master: str | None,
     remote: str | None,
@@ -108,16 +117,17 @@ def run(
     spec = read_spec(place, environment).with_bootstrap(bootstrap_server)
     spec = replace(spec, renamed=spec.renamed | dict(map(_pair, renamed)))
     when = spec.schedule if schedule is None else parse_schedule(schedule)
-    with told_on_failure(spec, warn):
+    metrics = RunMetrics(spec.name)
+    with told_on_failure(spec, warn), _served(metrics, metrics_address):
         check_before_spark(spec, topics_within(wait_s))
         with storage.locked(spec):
             if reset:
                 _ask_for_reset(spec, reset, yes)
             if ALL in reset and storage.reset(spec):
                 say(f"Deleted the offsets, state and tables of {spec.name}.", err=True)
-            with session_for(spec, master, remote, quiet=as_json) as spark:
+            with session_for(spec, master, remote, quiet=as_json, has_ui=has_ui) as spark:
                 decided = Decisions(tuple(name for name in reset if name != ALL), forget)
-                totals = run_pipeline(spec, spark, when, as_json, Outages(spec, wait_s), decided=decided)
+                totals = run_pipeline(spec, spark, when, as_json, Outages(spec, wait_s), decided=decided, metrics=metrics)
     print_summary(totals, as_json)
 
 
@@ -138,6 +148,7 @@ def run_pipeline(
     outages: Outages,
     flows: tuple[str, ...] = (),
     decided: Decisions = UNDECIDED,
+    metrics: RunMetrics | None = None,
 ) -> Totals:
     """Run it, with a live line on a terminal, through outages. A broken flow leaves Spark's pages in the log file.
 
@@ -159,8 +170,10 @@ def run_pipeline(
             totals = Totals()
             # The summary of a run that ends by itself says the same.
             notice = _ignore if when.kind == ONCE else lambda text: say(text, err=True)
+            metrics = metrics or RunMetrics(spec.name)
             while True:
-                one = Run(resolved, spark, when, report, totals, notice)
+                one = Run(resolved, spark, when, _both(report, metrics.take), totals, notice)
+                metrics.follow(one)
                 try:
                     with _stopped_by_signals(one), outages.told():
                         return one.run()
@@ -243,6 +256,25 @@ def _pair(text: str) -> tuple[str, str]:
     if not separator or not old or not new:
         raise click.UsageError(f"--renamed is {text}: write OLD=NEW, the old and the new name of a flow")
     return old, new
+
+
+def _both(first: Report, second: Report) -> Report:
+    def report(progress: FlowProgress) -> None:
+        first(progress)
+        second(progress)
+
+    return report
+
+
+@contextmanager
+def _served(metrics: RunMetrics, address: tuple[str, int] | None) -> Iterator[None]:
+    """While this lasts, the metrics are served at `address`."""
+    if address is None:
+        yield
+        return
+    with MetricsPage(metrics, *address) as page:
+        say(f"Metrics are at {page.address}/metrics", err=True)
+        yield
 
 
 def _ignore(text: str) -> None:

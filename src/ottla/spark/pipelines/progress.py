@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from ottla.spark.progress.measures import Offsets, behind, behind_latest, parse_offsets
 
 
 @dataclass(frozen=True)
@@ -20,10 +22,13 @@ class FlowProgress:
     batch_ms: int
     lag: int | None
     """Records that the source has and the flow has not read; None if the source does not say."""
+    lag_by_partition: Offsets = field(default_factory=dict, compare=False)
 
     def as_json(self) -> dict[str, Any]:
-        """For --json."""
-        return asdict(self)
+        """For --json, with the numbers that Spark's Kafka connector reports."""
+        found = {key: value for key, value in asdict(self).items() if key != "lag_by_partition"}
+        numbers = behind_latest(self.lag_by_partition.values())
+        return found if numbers is None else found | {"offsets_behind_latest": asdict(numbers)}
 
 
 def flow_progress(flow: str, report: Any) -> FlowProgress | None:
@@ -36,28 +41,22 @@ def flow_progress(flow: str, report: Any) -> FlowProgress | None:
     rows = int(found.get("numInputRows") or sum(each.get("numInputRows") or 0 for each in sources))
     batch_ms = int(found.get("batchDuration") or 0)
     rate = 1000 * rows / batch_ms if batch_ms else 0.0
-    return FlowProgress(flow, int(found["batchId"]), rows, rate, batch_ms, lag_of(sources))
+    lags = lag_of(sources)
+    lag = None if lags is None else sum(lags.values())
+    return FlowProgress(flow, int(found["batchId"]), rows, rate, batch_ms, lag, lags or {})
 
 
-def lag_of(sources: list[Mapping[str, Any]]) -> int | None:
-    """The records between `endOffset` and `latestOffset` of all sources that count their offsets by partition."""
-    total, is_known = 0, False
+def lag_of(sources: list[Mapping[str, Any]]) -> Offsets | None:
+    """The records between `endOffset` and `latestOffset` by partition; None if no source counts offsets by partition.
+
+    Where two sources read the same partition, both lags count.
+    """
+    found: Offsets = {}
+    is_known = False
     for source in sources:
-        end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
-        if end is None or latest is None:
-            continue
-        is_known = True
-        total += sum(max(0, last - end.get(key, 0)) for key, last in latest.items())
-    return total if is_known else None
-
-
-def _offsets(found: Any) -> dict[tuple[str, str], int] | None:
-    """Offsets by topic and partition; None for other kinds of offset, such as those of files."""
-    if isinstance(found, str):
-        try:
-            found = json.loads(found)
-        except ValueError:
-            return None
-    if not isinstance(found, dict) or not all(isinstance(parts, dict) for parts in found.values()):
-        return None
-    return {(topic, part): int(each) for topic, parts in found.items() for part, each in parts.items()}
+        ends, latest = parse_offsets(source.get("endOffset")), parse_offsets(source.get("latestOffset"))
+        if ends and latest:
+            is_known = True
+            for each, lag in behind(ends, latest).items():
+                found[each] = found.get(each, 0) + lag
+    return dict(sorted(found.items())) if is_known else None

@@ -76,9 +76,14 @@ class Run:
         self._seen: dict[str, int] = {}
         self.totals = Totals() if totals is None else totals
         """With those of earlier runs, if they are given."""
+        self.is_running = False
+        """Whether the flows have started and nobody stops them."""
+        self.flow_names = [flow.name for flow in self._flows()]
+        self.view_names = frozenset(flow.name for flow in self._flows() if self._is_view(flow))
 
     def stop(self) -> None:
         """Ask the run to end after the batches that are under way."""
+        self.is_running = False
         self._stopping.set()
 
     def run(self) -> Totals:
@@ -91,6 +96,7 @@ class Run:
                 else:
                     self._run_on()
             finally:
+                self.is_running = False
                 self._stop_queries()
                 self.totals.seconds += time.monotonic() - begin_s
         return self.totals
@@ -102,10 +108,10 @@ class Run:
             return nullcontext()
         from ottla.spark.progress.listener import ProgressListener
 
-        names = [flow.name for flow in self._flows()]
-        return ProgressListener(spec.group, spec.client_options, queries=names).attach(self._spark)
+        return ProgressListener(spec.group, spec.client_options, queries=self.flow_names).attach(self._spark)
 
     def _run_once(self) -> None:
+        self.is_running = not self._stopping.is_set()
         for flow in self._flows():
             if self._stopping.is_set():
                 return
@@ -124,6 +130,7 @@ class Run:
         for flow in flows:
             if not self._is_view(flow):
                 self._start(flow)
+        self.is_running = not self._stopping.is_set()
         interval_s = REFRESH_S if self._schedule.kind == CONTINUOUS else self._schedule.interval_s
         due_s = time.monotonic()
         while not self._stopping.is_set():

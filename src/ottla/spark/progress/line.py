@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def line_of(measures: Measures, rows_total: int) -> str:
-    """One line of text: `orders · batch 12 · 48,210 rows · 4,210 rows/s · 0.41 s · lag 0`."""
+    """One line: `orders · batch 12 · 48,210 rows · 4,210 rows/s · 0.41 s · lag 0`; with a lag, also that of partitions."""
     parts = [
         measures.name,
         f"batch {measures.batch_id}",
@@ -21,6 +21,8 @@ def line_of(measures: Measures, rows_total: int) -> str:
     ]
     if measures.sources:
         parts.append(f"lag {measures.lag:,}")
+    if measures.lag and (numbers := measures.behind_latest) is not None:
+        parts[-1] += f" (per partition {numbers.min:,} to {numbers.max:,}, average {numbers.avg:,.1f})"
     return " · ".join(parts)
 
 

@@ -23,7 +23,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from ottla.spark.errors import SparkOptionError
 from ottla.spark.option_names import KAFKA_PREFIX
 from ottla.spark.progress.commits import GroupCommitter
-from ottla.spark.progress.line import ProgressLine
+from ottla.spark.progress.line import ProgressLine, line_of
 from ottla.spark.progress.measures import Measures, measures_of
 from ottla.spark.progress.metrics import metrics_dict, metrics_text
 
@@ -128,6 +128,7 @@ class ProgressListener(StreamingQueryListener):
             self._committer.offer(measures.query_id, measures.offsets)
         if self._line is not None:
             self._line.show(measures, total)
+        logger.info("%s", line_of(measures, total))
 
     def _is_wanted(self, name: str | None) -> bool:
         return self._queries is None or name in self._queries

@@ -2,12 +2,16 @@
 
 Reports of classic and Connect sessions are read by attribute: under Connect some keys of the dict are None. A source is one of
 topics if its offsets have the form `{"orders": {"0": 23}}`: ours, and Spark's own Kafka source.
+
+Spark's Kafka connector reports min, max and avgOffsetsBehindLatest in `sources[].metrics`. Spark asks only sources in Java for
+metrics and leaves the field empty for Python data sources, so `offsets_behind_latest` computes the same from what is reported.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +32,7 @@ class SourceMeasures:
     @property
     def lag_by_partition(self) -> Offsets:
         """Records that were there and are not read yet."""
-        return {each: max(0, end - self.ends.get(each, 0)) for each, end in self.latest.items()}
+        return behind(self.ends, self.latest)
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,47 @@ class Measures:
     def lag(self) -> int:
         """Records that were there and are not read yet, in all partitions."""
         return sum(self.lag_by_partition.values())
+
+    @property
+    def behind_latest(self) -> BehindLatest | None:
+        """Over the partitions of all sources; None without a source of topics."""
+        return behind_latest(self.lag_by_partition.values())
+
+
+@dataclass(frozen=True)
+class BehindLatest:
+    """How many offsets the partitions are behind the latest ones."""
+
+    min: int
+    max: int
+    avg: float
+
+
+def behind_latest(lags: Collection[int]) -> BehindLatest | None:
+    """The smallest, largest and average lag; None if there is no partition."""
+    return BehindLatest(min(lags), max(lags), sum(lags) / len(lags)) if lags else None
+
+
+def behind(ends: Offsets, latest: Offsets) -> Offsets:
+    """The lag of each partition. One that the query does not know yet counts from its beginning."""
+    return {each: max(0, end - ends.get(each, 0)) for each, end in latest.items()}
+
+
+def offsets_behind_latest(progress: Any) -> list[dict[str, str]]:
+    """For each source of a progress report, what Spark's Kafka connector has in `sources[].metrics`; empty for other sources.
+
+    `progress` is `query.lastProgress`, or the `progress` of a listener's event. The values are text, as Spark's are.
+    """
+    found = []
+    for source in [] if progress is None else progress.sources:
+        ends, latest = parse_offsets(source.endOffset), parse_offsets(source.latestOffset)
+        numbers = behind_latest(behind(ends, latest).values()) if ends else None
+        if numbers is None:
+            found.append({})
+            continue
+        named = {"min": numbers.min, "max": numbers.max, "avg": numbers.avg}
+        found.append({f"{name}OffsetsBehindLatest": str(number) for name, number in named.items()})
+    return found
 
 
 def merge_smallest(into: Offsets, offsets: Offsets) -> None:

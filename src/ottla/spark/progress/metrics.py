@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from ottla.metrics_text import MetricsText
@@ -14,6 +15,12 @@ FAMILIES: tuple[tuple[str, str, str, Callable[[Measures], float]], ...] = (
     ("ottla_query_batch_seconds", "gauge", "How long the last batch took.", lambda each: each.batch_ms / 1000),
     ("ottla_query_rows_per_second", "gauge", "Rows processed per second in the last batch.", lambda each: each.rows_per_second),
 )
+
+BEHIND_WORDS = {
+    "min": "Records that the partition with the smallest lag is behind.",
+    "max": "Records that the partition with the largest lag is behind.",
+    "avg": "Records that partitions are behind on average.",
+}
 
 
 def metrics_dict(newest: Iterable[Measures], rows_by_query: Mapping[str, int], failures: int) -> dict[str, Any]:
@@ -27,6 +34,7 @@ def metrics_dict(newest: Iterable[Measures], rows_by_query: Mapping[str, int], f
             "rows_per_second": each.rows_per_second,
             "rows_total": rows_by_query.get(each.query_id, 0),
             "lag": each.lag,
+            "offsets_behind_latest": None if each.behind_latest is None else asdict(each.behind_latest),
             "lag_by_partition": {str(partition): lag for partition, lag in each.lag_by_partition.items()},
         }
         for each in newest
@@ -48,5 +56,10 @@ def metrics_text(newest: Iterable[Measures], rows_by_query: Mapping[str, int], f
     for each in found:
         for (topic, partition), lag in each.lag_by_partition.items():
             family.sample(lag, [("query", each.name), ("topic", topic), ("partition", partition)])
+    for which in ("min", "max", "avg"):
+        family = page.family(f"ottla_query_offsets_behind_latest_{which}", "gauge", BEHIND_WORDS[which])
+        for each in found:
+            if (numbers := each.behind_latest) is not None:
+                family.sample(getattr(numbers, which), [("query", each.name)])
     page.counter("ottla_query_commit_failures_total", "Attempts to commit offsets to the group that failed.", failures)
     return page.encode()

@@ -1,0 +1,183 @@
+"""The metrics page of a run: `RunMetrics` keeps the numbers, `MetricsPage` serves them over HTTP in a thread of its own.
+
+    GET /metrics   Prometheus's text
+    GET /health    200 while the process answers
+    GET /ready     200 while the flows run; 503 while Spark starts, brokers are waited for, or the run stops
+
+The thread of the run writes and the threads of the server read: what they share is replaced or copied, never iterated.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ottla.metrics_text import CONTENT_TYPE, MetricsText
+from ottla.spark.pipelines.counts import DEAD_LETTER, Check
+from ottla.spark.pipelines.errors import PipelineError
+from ottla.spark.pipelines.progress import FlowProgress
+from ottla.spark.progress.measures import behind_latest
+from ottla.spark.progress.metrics import BEHIND_WORDS
+
+if TYPE_CHECKING:
+    from ottla.spark.pipelines.running import Run
+
+REQUEST_TIMEOUT_S = 10.0
+
+
+class RunMetrics:
+    """The numbers of one process that runs a pipeline, over the restarts of its flows."""
+
+    def __init__(self, pipeline: str) -> None:
+        self._pipeline = pipeline
+        self._begin_s = time.time()
+        self._run: Run | None = None
+        self._newest: dict[str, FlowProgress] = {}
+        self._ended_s: dict[str, float] = {}
+        self._restarts = -1
+
+    def follow(self, run: Run) -> None:
+        """Take the numbers of this run; one after the first is a restart."""
+        self._run = run
+        self._restarts += 1
+
+    def take(self, progress: FlowProgress) -> None:
+        """Take a batch."""
+        self._newest[progress.flow] = progress
+        self._ended_s[progress.flow] = time.time()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the flows run."""
+        return self._run is not None and self._run.is_running
+
+    def text(self) -> bytes:
+        """The page that Prometheus reads."""
+        page = MetricsText()
+        page.gauge("ottla_pipeline_info", "1, with the pipeline's name.", 1, [("pipeline", self._pipeline)])
+        page.gauge("ottla_pipeline_ready", "1 while the flows run.", int(self.is_ready))
+        page.gauge("ottla_pipeline_start_time_seconds", "When the command began, as a Unix time.", self._begin_s)
+        page.counter(
+            "ottla_pipeline_restarts_total", "How often flows were started again after an outage.", max(0, self._restarts)
+        )
+        if self._run is not None:
+            self._write_flows(page, self._run)
+            self._write_checks(page, self._run)
+        return page.encode()
+
+    def _write_flows(self, page: MetricsText, run: Run) -> None:
+        names, newest, ended_s = run.flow_names, self._newest.copy(), self._ended_s.copy()
+        for name, words, totals in (
+            ("rows", "Rows that a flow has read; of a materialized view, rows that it has written.", run.totals.rows.copy()),
+            ("batches", "Batches that have ended.", run.totals.batches.copy()),
+        ):
+            family = page.family(f"ottla_pipeline_{name}_total", "counter", words)
+            for flow in names:
+                family.sample(totals.get(flow, 0), [("flow", flow)])
+        for name, words, values in (
+            ("rows_per_second", "Rows per second of the last batch.", {flow: each.rows_per_s for flow, each in newest.items()}),
+            ("batch_seconds", "How long the last batch took.", {flow: each.batch_ms / 1000 for flow, each in newest.items()}),
+            ("last_batch_time_seconds", "When the last batch was seen to end, as a Unix time.", ended_s),
+        ):
+            family = page.family(f"ottla_pipeline_{name}", "gauge", words)
+            for flow, value in values.items():
+                family.sample(value, [("flow", flow)])
+        family = page.family(
+            "ottla_pipeline_lag_records", "gauge", "Records that were there after the last batch, and not read."
+        )
+        for flow, each in newest.items():
+            for (topic, partition), lag in each.lag_by_partition.items():
+                family.sample(lag, [("flow", flow), ("topic", topic), ("partition", partition)])
+        for which, words in BEHIND_WORDS.items():
+            family = page.family(f"ottla_pipeline_offsets_behind_latest_{which}", "gauge", words)
+            for flow, each in newest.items():
+                if (numbers := behind_latest(each.lag_by_partition.values())) is not None:
+                    family.sample(getattr(numbers, which), [("flow", flow)])
+
+    def _write_checks(self, page: MetricsText, run: Run) -> None:
+        found = [(flow, check) for flow, checks in run.totals.checks.copy().items() for check in checks.copy().values()]
+        streams = [(flow, check) for flow, check in found if flow not in run.view_names]
+        views = [(flow, check) for flow, check in found if flow in run.view_names]
+        _write(page, "ottla_pipeline_checked_rows_total", "counter", "Rows that a check has looked at.", streams, "rows")
+        _write(page, "ottla_pipeline_bad_rows_total", "counter", "Rows that a check has found bad.", streams, "bad")
+        # A view is computed from all rows each time: its counts do not add up.
+        words = "Rows that a check has found bad when the materialized view was computed last."
+        _write(page, "ottla_pipeline_view_bad_rows", "gauge", words, views, "bad")
+        letters: dict[tuple[str, str], int] = {}
+        for flow, check in streams:
+            if check.action == DEAD_LETTER:
+                key = (flow, check.topic or "")
+                letters[key] = letters.get(key, 0) + check.bad
+        family = page.family("ottla_pipeline_dead_letters_total", "counter", "Rows that were sent to a dead-letter topic.")
+        for (flow, topic), count in letters.items():
+            family.sample(count, [("flow", flow), ("topic", topic)])
+
+
+def _write(page: MetricsText, name: str, kind: str, words: str, found: Iterable[tuple[str, Check]], number: str) -> None:
+    family = page.family(name, kind, words)
+    for flow, check in found:
+        labels = [("flow", flow), ("at", check.at), ("check", check.kind), ("name", check.name), ("action", check.action)]
+        family.sample(getattr(check, number), labels)
+
+
+class _ServerV6(ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+
+
+class MetricsPage:
+    """Serves the metrics of a run on `host` and `port` (0: any free one) until it is closed."""
+
+    def __init__(self, metrics: RunMetrics, host: str, port: int) -> None:
+        try:
+            self._server = (_ServerV6 if ":" in host else ThreadingHTTPServer)((host, port), _handler_of(metrics))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            at = f"{host}:{port}"
+            raise PipelineError(f"the metrics page cannot be served at {at}: {reason}; choose another --metrics-port") from None
+        self._server.daemon_threads = True
+        shown = f"[{host}]" if ":" in host else host
+        self.address = f"http://{shown}:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, name="ottla-metrics", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> MetricsPage:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def _handler_of(metrics: RunMetrics) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = REQUEST_TIMEOUT_S
+
+        def do_GET(self) -> None:
+            path = self.path.partition("?")[0]
+            if path == "/metrics":
+                self._answer(200, metrics.text(), CONTENT_TYPE)
+            elif path == "/health":
+                self._answer(200, b"ok\n")
+            elif path == "/ready":
+                is_ready = metrics.is_ready
+                self._answer(200 if is_ready else 503, b"ready\n" if is_ready else b"the flows do not run\n")
+            else:
+                self._answer(404, b"there are /metrics, /health and /ready\n")
+
+        def _answer(self, status: int, text: bytes, kind: str = "text/plain; charset=utf-8") -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Requests are not worth a line."""
+
+    return Handler
