@@ -3,8 +3,8 @@
     from ottla.spark import decode, ProgressListener
 
 The names are loaded when they are first used. The import makes PySpark's writers take the modes that Spark's own Kafka sink
-takes (`writer_modes.py`). Loop and thread rule: everything here is synchronous. Planning runs in Python processes of the driver,
-reading and writing in Python workers of the executors; each process keeps the clients it has opened (`clients.py`).
+takes (`writer_modes.py`). Loop and thread rule: everything here is synchronous. Planning runs in Python processes of the
+driver, reading and writing in Python workers of the executors; each process keeps the clients it has opened (`clients.py`).
 """
 
 from importlib import import_module

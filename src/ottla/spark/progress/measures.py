@@ -101,7 +101,7 @@ def offsets_behind_latest(progress: Any) -> list[dict[str, str]]:
 
     `progress` is `query.lastProgress`, or the `progress` of a listener's event. The values are text, as Spark's are.
     """
-    found = []
+    found: list[dict[str, str]] = []
     for source in [] if progress is None else progress.sources:
         ends, latest = parse_offsets(source.endOffset), parse_offsets(source.latestOffset)
         numbers = behind_latest(behind(ends, latest).values()) if ends else None
