@@ -413,7 +413,7 @@ def _key(key: Any) -> str | int | float | bool:
     return plain
 
 
-# Pydantic, which is not imported here: whoever has a model has imported it.
+# Pydantic is not imported here: a program that has a model has imported it.
 
 
 def _pydantic(kind: type) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:

@@ -160,7 +160,7 @@ class LogTruncationError(OffsetOutOfRangeError):
 class CommitFailedError(ClientError):
     """Offsets were not committed, because the group has taken the partitions away from this consumer.
 
-    Whoever has them now reads on from the last commit, so that records come again. Go on with the next poll(). If it happens
+    Their new owner reads on from the last commit, so records come again. Go on with the next poll(). If it happens
     often, take fewer records at a time (max.poll.records), or raise max.poll.interval.ms.
     """
 

@@ -285,5 +285,5 @@ def not_committed(group_id: str, partitions: Iterable[TopicPartition], why: str)
     listed = ", ".join(map(str, named[:_NAMED_MAX])) + (f" and {len(named) - _NAMED_MAX} more" * (len(named) > _NAMED_MAX))
     return CommitFailedError(
         f"the offsets of {listed} were not committed for group {group_id}: {why}. Go on with the next poll(). "
-        "Whoever has these partitions now reads on from the last commit, so that records come again"
+        "Their new owner reads on from the last commit, so records come again"
     )
