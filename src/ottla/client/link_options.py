@@ -59,6 +59,8 @@ def _link_security(security: SecuritySettings) -> LinkSecurity:
             certificate=security.certificate,
             key=security.key,
             key_password=security.key_password,
+            ca_password=security.ca_password,
+            certificate_password=security.certificate_password,
             check_hostname=security.check_hostname,
             ciphers=security.ciphers,
             versions=security.tls_versions,

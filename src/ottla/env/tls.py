@@ -1,6 +1,7 @@
 """TLS of an outbound stream: its options and its error, as plain values. `env/real/tls.py` and `tls_stream.py` implement it.
 
-PEM values are given as text or as the path of a file: a value that contains `-----BEGIN` is text. Files are read again for
+PEM values are given as text or as the path of a file: a value that contains `-----BEGIN` is text. `ca` and `certificate` can
+also be the paths of Java's key stores, JKS or PKCS12. Files are read again for
 every connection, so a renewed certificate is used without a restart. A client checks them once when it is made.
 """
 
@@ -20,6 +21,10 @@ class TlsOptions:
     key: str | None = field(default=None, repr=False)
     """The private key of `certificate`, PEM. None: it is in the same text or file as the certificate."""
     key_password: str | None = field(default=None, repr=False)
+    ca_password: str | None = field(default=None, repr=False)
+    """The password of the key store `ca`. PEM files have none."""
+    certificate_password: str | None = field(default=None, repr=False)
+    """The password of the key store `certificate`, and of the key in it if there is no `key_password`."""
     check_hostname: bool = True
     """Whether the peer's certificate must be for the host that we connect to. Its issuer is checked in any case."""
     server_name: str | None = None

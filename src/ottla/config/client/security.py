@@ -1,7 +1,7 @@
 """SecuritySettings: TLS and SASL of one client, from `security.protocol`, `ssl.*`, `sasl.*` and Ottla's own keywords.
 
-Certificates and keys are PEM, in files or as text. Files are not opened here. `repr()` shows neither passwords nor keys.
-Where Kafka takes a store for JKS by default, a store without a type is PEM here, unless its file name says otherwise.
+Certificates and keys are PEM, in files or as text, or in Java's key stores (JKS, PKCS12). Files are not opened here: whoever
+reads a store sees from its bytes what it is, as Java does with JKS and PKCS12. `repr()` shows neither passwords nor keys.
 """
 
 from __future__ import annotations
@@ -34,20 +34,15 @@ _REFRESH = ("window.factor", "window.jitter", "min.period.seconds", "buffer.seco
 PEM_SIGN = "-----BEGIN"
 """What a PEM text has, and no path."""
 _TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
-_TO_PEM = {
-    "ssl.keystore.": (
-        "keytool -importkeystore -srckeystore {path} -destkeystore store.p12 -deststoretype PKCS12, then "
-        "openssl pkcs12 -in store.p12 -out store.pem"
-    ),
-    "ssl.truststore.": "keytool -list -rfc -keystore {path} > ca.pem",
-}
-_STORE_TYPES_BY_ENDING = {".jks": "JKS", ".p12": "PKCS12", ".pfx": "PKCS12", ".pkcs12": "PKCS12"}
+_STORE_TYPES = ("PEM", "JKS", "PKCS12")
+_PEM_ENDINGS = (".pem", ".crt", ".cer")
 
 
 class SecuritySettings(NamedTuple):
     """How connections are encrypted, and how the client logs in.
 
-    `ca`, `certificate` and `key` are paths of PEM files, or PEM texts, which have `PEM_SIGN` in them.
+    `ca`, `certificate` and `key` are paths of PEM files, or PEM texts, which have `PEM_SIGN` in them. `ca` and `certificate`
+    can be paths of key stores.
     """
 
     protocol: str = "PLAINTEXT"
@@ -61,6 +56,10 @@ class SecuritySettings(NamedTuple):
     key: str | None = None
     """The private key of `certificate`. None: it is in the same file."""
     key_password: str | None = None
+    ca_password: str | None = None
+    """The password of the key store `ca`."""
+    certificate_password: str | None = None
+    """The password of the key store `certificate`."""
     check_hostname: bool = True
     """Whether a broker's certificate must be for the host that was connected to."""
     ciphers: tuple[str, ...] = ()
@@ -119,6 +118,7 @@ def unused_warning(security: SecuritySettings, changed: Iterable[str]) -> str | 
 def _tls(values: Mapping[str, Any], given: frozenset[str]) -> dict[str, Any]:
     return {
         "ca": _trusted(values, given),
+        "ca_password": values["ssl.truststore.password"] or None,
         **_certificate(values, given),
         "check_hostname": _check_hostname(values["ssl.endpoint.identification.algorithm"]),
         "ciphers": values["ssl.cipher.suites"],
@@ -127,25 +127,26 @@ def _tls(values: Mapping[str, Any], given: frozenset[str]) -> dict[str, Any]:
 
 
 def _trusted(values: Mapping[str, Any], given: frozenset[str]) -> str | None:
-    _require_pem("ssl.truststore.", values, given)
+    is_pem = _is_pem("ssl.truststore.", values, given)
     path, text = values["ssl.truststore.location"], values["ssl.truststore.certificates"]
     if path and text:
         raise _both("ssl.truststore.location", "ssl.truststore.certificates")
-    if values["ssl.truststore.password"]:
+    if values["ssl.truststore.password"] and is_pem:
         raise InvalidConfig(
-            "ssl.truststore.password", "ssl.truststore.password is for JKS: PEM certificates have none; drop it"
+            "ssl.truststore.password", "ssl.truststore.password is for JKS and PKCS12: PEM certificates have none; drop it"
         )
     return _path("ssl.truststore.location", path) or _text("ssl.truststore.certificates", text, "ssl.truststore.location")
 
 
 def _certificate(values: Mapping[str, Any], given: frozenset[str]) -> dict[str, Any]:
-    _require_pem("ssl.keystore.", values, given)
+    is_pem = _is_pem("ssl.keystore.", values, given)
     path = values["ssl.keystore.location"]
     chain, key = values["ssl.keystore.certificate.chain"], values["ssl.keystore.key"]
-    if values["ssl.keystore.password"]:
+    if values["ssl.keystore.password"] and is_pem:
         raise InvalidConfig(
             "ssl.keystore.password",
-            "ssl.keystore.password is for JKS: a PEM file has none. If its key is encrypted, give ssl.key.password instead",
+            "ssl.keystore.password is for JKS and PKCS12: a PEM file has none. If its key is encrypted, give ssl.key.password "
+            "instead",
         )
     if path and (chain or key):
         raise _both("ssl.keystore.location", "ssl.keystore.key" if key else "ssl.keystore.certificate.chain")
@@ -166,6 +167,7 @@ def _certificate(values: Mapping[str, Any], given: frozenset[str]) -> dict[str, 
         "certificate": _path(location, path) or _text("ssl.keystore.certificate.chain", chain, location),
         "key": _text("ssl.keystore.key", key, location),
         "key_password": values["ssl.key.password"] or None,
+        "certificate_password": values["ssl.keystore.password"] or None,
     }
 
 
@@ -187,22 +189,21 @@ def _text(setting: str, text: str | None, location: str) -> str | None:
     return text or None
 
 
-def _require_pem(prefix: str, values: Mapping[str, Any], given: frozenset[str]) -> None:
-    """Refuse key stores of Java's own formats, with the commands that convert them."""
-    location = values[f"{prefix}location"]
-    kind = f"{prefix}type"
-    ending = location[location.rfind(".") :].lower() if location and "." in location else ""
-    type_ = values[kind].upper() if kind in given else _STORE_TYPES_BY_ENDING.get(ending, "PEM")
-    if type_ == "PEM" or not location:
-        return
-    remedy = _TO_PEM[prefix].format(path=location)
-    if type_ == "PKCS12" and prefix == "ssl.keystore.":
-        remedy = f"openssl pkcs12 -in {location} -out store.pem"
-    raise InvalidConfig(
-        f"{prefix}location",
-        f"{prefix}location={location} is a {type_} store, which Python's TLS cannot read: convert it to PEM ({remedy}), name "
-        f"the PEM file in {prefix}location, and set {kind}=PEM",
-    )
+def _is_pem(prefix: str, values: Mapping[str, Any], given: frozenset[str]) -> bool:
+    """Whether certificates are surely PEM, by the type or the name of the file. Raises for types that cannot be read."""
+    location, kind = values[f"{prefix}location"], f"{prefix}type"
+    if not location:
+        return True
+    if kind not in given:
+        return bool(location.lower().endswith(_PEM_ENDINGS))
+    type_ = values[kind].upper()
+    if type_ not in _STORE_TYPES:
+        raise InvalidConfig(
+            kind,
+            f"{kind}={values[kind]}: must be one of {', '.join(_STORE_TYPES)}; keytool -importkeystore -srckeystore {location} "
+            "-destkeystore store.p12 -deststoretype PKCS12 converts a store",
+        )
+    return bool(type_ == "PEM")
 
 
 def _both(one: str, other: str) -> InvalidConfig:

@@ -138,12 +138,12 @@ SECURITY_WORDS: dict[str, str] = {
     "ssl.key.password": "The password of an encrypted private key.",
     "ssl.keystore.certificate.chain": "The client's certificate and its chain, as PEM text. Needs ssl.keystore.key.",
     "ssl.keystore.key": "The client's private key, as PEM text.",
-    "ssl.keystore.location": "A PEM file with the client's private key, certificate and chain. JKS and PKCS12 are refused.",
-    "ssl.keystore.password": "Refused with PEM, as in Kafka: use ssl.key.password.",
-    "ssl.keystore.type": "PEM. Without it the file's name decides: .jks, .p12 and .pfx are refused, all others are PEM.",
+    "ssl.keystore.location": "A file with the client's private key, certificate and chain: PEM, JKS or PKCS12.",
+    "ssl.keystore.password": "The password of a JKS or PKCS12 store. Refused with PEM, as in Kafka: use ssl.key.password.",
+    "ssl.keystore.type": "PEM, JKS or PKCS12. The file's bytes decide. PKCS12 needs pip install 'ottla[keystores]'.",
     "ssl.truststore.certificates": "The certificates to trust, as PEM text.",
-    "ssl.truststore.location": "A PEM file with the certificates to trust. Without it: those of the system.",
-    "ssl.truststore.password": "Refused with PEM, as in Kafka: drop it.",
+    "ssl.truststore.location": "A file with the certificates to trust: PEM, JKS or PKCS12. Without it: those of the system.",
+    "ssl.truststore.password": "The password of a JKS or PKCS12 store. Refused with PEM, as in Kafka: drop it.",
     "ssl.truststore.type": "PEM; see ssl.keystore.type.",
 }
 """Of all kinds of client; `security` makes one `SecuritySettings` of them."""

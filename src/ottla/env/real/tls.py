@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import ssl
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 
+from ottla.env.real.keystores import KeystoreError, is_keystore, read_keystore
 from ottla.env.tls import TlsFailed, TlsOptions
 
 PEM_SIGN = "-----BEGIN"
@@ -31,10 +32,6 @@ VERSIONS = {
     "TLSv1.3": ssl.TLSVersion.TLSv1_3,
 }
 TLS_1_3_SUITES = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
-_BINARY_KEYSTORES = (
-    (b"\xfe\xed\xfe\xed", "a Java keystore (JKS)"),
-    (b"\x30\x82", "a binary keystore (PKCS12) or certificate (DER)"),
-)
 
 
 def tls_context(options: TlsOptions) -> ssl.SSLContext:
@@ -42,9 +39,20 @@ def tls_context(options: TlsOptions) -> ssl.SSLContext:
     ca, certificate = _ca_setting(options), _certificate_setting(options)
     read = replace(
         options,
-        ca=_pem("the trusted certificates", ca, options.ca, CERTIFICATE_SIGN, "certificate"),
-        certificate=_pem("the client certificate", certificate, options.certificate, CERTIFICATE_SIGN, "certificate"),
+        ca=_pem(
+            "the trusted certificates", ca, options.ca, CERTIFICATE_SIGN, "certificate", lambda data: _trusted(data, options)
+        ),
+        certificate=_pem(
+            "the client certificate",
+            certificate,
+            options.certificate,
+            CERTIFICATE_SIGN,
+            "certificate",
+            lambda data: _identity(data, options),
+        ),
         key=_pem("the client's private key", KEY_SETTING, options.key, KEY_SIGN, "private key"),
+        ca_password=None,
+        certificate_password=None,
         server_name=None,
     )
     try:
@@ -90,8 +98,29 @@ def _context(options: TlsOptions) -> ssl.SSLContext:
     return context
 
 
-def _pem(what: str, setting: str, value: str | None, sign: str, wanted: str) -> str | None:
-    """The PEM text of an option that is a text or a path."""
+def _trusted(data: bytes, options: TlsOptions) -> str:
+    found = read_keystore(data, options.ca_password).trusted
+    if not found:
+        raise KeystoreError("the store has no trusted certificate: add one with keytool -importcert")
+    return found
+
+
+def _identity(data: bytes, options: TlsOptions) -> str:
+    found = read_keystore(data, options.certificate_password, options.key_password).identity
+    if not found:
+        raise KeystoreError("the store has no private key: a client certificate needs one")
+    return found
+
+
+def _pem(
+    what: str,
+    setting: str,
+    value: str | None,
+    sign: str,
+    wanted: str,
+    from_keystore: Callable[[bytes], str] | None = None,
+) -> str | None:
+    """The PEM text of an option that is a text or a path. `from_keystore` makes it of Java's key stores."""
     if value is None:
         return None
     if PEM_SIGN in value:
@@ -105,11 +134,15 @@ def _pem(what: str, setting: str, value: str | None, sign: str, wanted: str) -> 
             raise TlsFailed(f"{where}: there is no such file. Check the path", setting=setting) from None
         except OSError as error:
             raise TlsFailed(f"{where}: it cannot be read: {error.strerror or error}", setting=setting) from None
-        kind = next((name for sign, name in _BINARY_KEYSTORES if data.startswith(sign)), None)
-        if kind is not None:
-            raise TlsFailed(
-                f"{where}: this is {kind}, and only PEM can be used. Convert it with keytool or openssl pkcs12", setting=setting
-            )
+        if is_keystore(data):
+            if from_keystore is None:
+                raise TlsFailed(
+                    f"{where}: this is a binary file, and only PEM can be used. Convert it with openssl", setting=setting
+                )
+            try:
+                return from_keystore(data)
+            except KeystoreError as error:
+                raise TlsFailed(f"{where}: {error}", setting=setting) from None
         text = data.decode("utf-8", "replace")
     if sign not in text:
         raise TlsFailed(

@@ -57,25 +57,30 @@ def test_pem_texts() -> None:
     assert "KEY" not in repr(settings)
 
 
-def test_a_store_without_a_type_is_pem_unless_its_name_says_otherwise() -> None:
+def test_stores_of_java_are_taken_with_their_passwords() -> None:
     assert security(security_protocol="SSL", ssl_truststore_location="ca.crt").ca == "ca.crt"
-    for location in ("ca.jks", "CA.JKS", "ca.p12", "ca.pfx"):
-        with pytest.raises(ConfigError, match="convert it to PEM"):
-            security(security_protocol="SSL", ssl_truststore_location=location)
+    found = security(
+        security_protocol="SSL",
+        ssl_truststore_location="ca.jks",
+        ssl_truststore_password="one",
+        ssl_keystore_location="mine",
+        ssl_keystore_type="pkcs12",
+        ssl_keystore_password="two",
+    )
+    assert (found.ca, found.ca_password, found.certificate, found.certificate_password) == ("ca.jks", "one", "mine", "two")
+    assert "two" not in repr(found)
 
 
 @pytest.mark.parametrize(
     ("keywords", "words"),
     [
-        ({"ssl_keystore_location": "k.jks"}, ["k.jks is a JKS store", "keytool -importkeystore", "ssl.keystore.type=PEM"]),
-        ({"ssl_keystore_location": "k", "ssl_keystore_type": "PKCS12"}, ["PKCS12", "openssl pkcs12 -in k -out"]),
-        ({"ssl_truststore_location": "t", "ssl_truststore_type": "JKS"}, ["JKS", "keytool -list -rfc -keystore t > ca.pem"]),
+        ({"ssl_keystore_location": "k", "ssl_keystore_type": "BCFKS"}, ["ssl.keystore.type=BCFKS", "keytool -importkeystore"]),
         ({"ssl_keystore_location": "k", "ssl_keystore_key": "K"}, ["ssl.keystore.location and ssl.keystore.key"]),
         ({"ssl_keystore_key": "K"}, ["ssl.keystore.key is set, but ssl.keystore.certificate.chain is not"]),
         ({"ssl_keystore_certificate_chain": "C"}, ["ssl.keystore.certificate.chain is set, but ssl.keystore.key is not"]),
         ({"ssl_truststore_location": "t", "ssl_truststore_certificates": "C"}, ["ssl.truststore.location and"]),
-        ({"ssl_keystore_location": "k", "ssl_keystore_password": "s3cret"}, ["ssl.key.password instead"]),
-        ({"ssl_truststore_location": "t", "ssl_truststore_password": "s3cret"}, ["drop it"]),
+        ({"ssl_keystore_location": "k.pem", "ssl_keystore_password": "s3cret"}, ["ssl.key.password instead"]),
+        ({"ssl_truststore_location": "t.pem", "ssl_truststore_password": "s3cret"}, ["drop it"]),
         ({"ssl_keystore_location": PEM}, ["ssl.keystore.location has a PEM text", "ssl.keystore.key"]),
         ({"ssl_truststore_certificates": "/x.pem"}, ["ssl.truststore.certificates has no PEM text", "ssl.truststore.location"]),
         ({"ssl_key_password": "s3cret"}, ["ssl.key.password is given without a key"]),

@@ -58,10 +58,6 @@ def test_errors_name_the_file_and_the_option(certificates: TestCertificates, tmp
     assert f"(ssl.keystore.location), file {missing}: there is no such file" in refusal(TlsOptions(certificate=missing))
     assert f"(ssl.keystore.key), file {missing}" in refusal(TlsOptions(certificate=str(client.certificate), key=missing))
     assert "cannot be read" in refusal(TlsOptions(ca=str(tmp_path)))
-    assert "PKCS12" in refusal(TlsOptions(ca=str(client.keystore())))
-    jks = tmp_path / "store.jks"
-    jks.write_bytes(b"\xfe\xed\xfe\xed\0\0\0\x02")
-    assert "a Java keystore (JKS), and only PEM can be used" in refusal(TlsOptions(ca=str(jks)))
     assert "no certificate in PEM form" in refusal(TlsOptions(ca=str(client.key)))
     broken = "-----BEGIN CERTIFICATE-----\nbm9uc2Vuc2U=\n-----END CERTIFICATE-----\n"
     assert "(ssl.truststore) cannot be read" in refusal(TlsOptions(ca=broken))
