@@ -49,7 +49,7 @@ def test_properties_are_used_or_named_in_a_warning(capsys: pytest.CaptureFixture
     "properties",
     [
         {"sasl.mechanism": "GSSAPI", "security.protocol": "SASL_SSL"},
-        {"ssl.truststore.location": "x", "ssl.truststore.type": "BCFKS", "security.protocol": "SSL"},
+        {"ssl.truststore.type": "BCFKS", "ssl.truststore.location": "x", "security.protocol": "SSL"},
         {"request.timeout.ms": "soon"},
         {"request.timeout.ms": "-2"},
         {"bootstrap.servers": "host:70000"},
