@@ -72,6 +72,7 @@ def test_terminal_shows_a_live_line_and_ctrl_c_ends_in_good_order(folder: Path, 
     assert re.search(r"keep_large_orders: \S+ rows/s, batch 0 in \S+ s, lag 0", screen)
     assert "SIGINT: stopping after the batches that are under way" in screen
     assert "Done in" in screen
+    assert re.search(r"Spark's UI is at http://127.0.0.1:\d+", screen)
     assert "\tat " not in screen
     assert len(broker.records("large-orders")) == 2
 
@@ -86,6 +87,20 @@ def _read_all(master: int) -> str:
         if not part:
             return found.decode()
         found += part
+
+
+@pytest.mark.slow
+def test_sigterm_ends_a_run_that_waits_for_brokers(tmp_path: Path) -> None:
+    assert run_cli("pipeline", "init", tmp_path / "shop", "-b", "127.0.0.1:1").rc == 0
+    command = [*OTTLA, "pipeline", "run", str(tmp_path / "shop"), "--wait", "forever", "--metrics-port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            said = next(line for line in process.stderr if "127.0.0.1:1" in line and "Metrics" not in line)
+            process.terminate()
+            assert process.wait(WAIT_S) == 143, said
+        finally:
+            process.kill()
 
 
 @pytest.mark.slow

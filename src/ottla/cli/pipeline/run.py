@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -118,7 +120,7 @@ def run(
     spec = replace(spec, renamed=spec.renamed | dict(map(_pair, renamed)))
     when = spec.schedule if schedule is None else parse_schedule(schedule)
     metrics = RunMetrics(spec.name)
-    with told_on_failure(spec, warn), _served(metrics, metrics_address):
+    with _ended_by_sigterm(), told_on_failure(spec, warn), _served(metrics, metrics_address):
         check_before_spark(spec, topics_within(wait_s))
         with storage.locked(spec):
             if reset:
@@ -286,6 +288,23 @@ def _ask_for_reset(spec: Spec, reset: tuple[str, ...], yes: bool) -> None:
     if not yes and not can_ask():
         raise click.UsageError(f"--reset deletes the offsets, state and tables of {whose}: add --yes to say that you mean it")
     confirm(f"Delete the offsets, state and tables of {whose} in {spec.state}, and read everything again?", yes)
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends what has no run to stop yet. The first process of a container would ignore it without a handler."""
+
+    def on_signal(number: int, frame: Any) -> None:
+        sys.exit(128 + number)
+
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGTERM, on_signal)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager
