@@ -34,7 +34,7 @@ def test_a_letter_that_is_not_stored_fails_the_task(shared_broker: Broker, topic
     letters = pa.array([letter(value=b"v" * 2_000_000)], pa.string())
     for size_bytes in ("1000000", "4000000"):  # refused by the producer, and by the broker
         client = {"bootstrap.servers": shared_broker.bootstrap_servers, "max.request.size": size_bytes}
-        with pytest.raises(SinkError, match=f"was not stored in the dead-letter topic {topic}: "):
+        with pytest.raises(SinkError, match=f"was not stored in the topic {topic}: "):
             send(letters, topic, client)
 
 

@@ -136,7 +136,7 @@ def test_error_in_the_callers_block_commits_nothing_of_the_last_poll(bootstrap: 
         consumer.poll(WAIT_S, max_records=5)
         raise ZeroDivisionError
     checker = face.consumer(bootstrap, group_id=topic)
-    assert checker.committed((topic, 0))[TopicPartition(topic, 0)].offset == 5
+    assert checker.committed((topic, 0)).offset == 5
 
 
 @pytest.mark.parametrize("reset", ["earliest", "latest", "by_duration:PT1H"])
