@@ -27,7 +27,7 @@ from ottla.testing.cluster.settings import PORTS_PER_NODE, NodePorts, all_settin
 from ottla.testing.engine import REPORT, Helpers
 from ottla.testing.errors import BrokerFailed, NotRunning, TimedOut
 from ottla.testing.host import Launch
-from ottla.testing.logs import STAMP_LENGTH, lines_since, stamped
+from ottla.testing.logs import STAMP_LENGTH, lines_since, stamp, stamped
 from ottla.testing.process_host import ProcessHost
 from ottla.testing.settings import HOST
 
@@ -38,6 +38,8 @@ T = TypeVar("T")
 __tracebackhide__ = True  # for pytest: a test that fails shows the line that called us
 
 START_S: Final = 60.0
+STARTED_LATE_S: Final = 1.0
+"""How much later than it answers a node may log that it is up, on a busy machine."""
 REQUEST_TIMEOUT_MS: Final = 5_000
 """How long a helper waits for one node before it asks another: a node that is paused or cut off does not answer."""
 SEEN_S_MAX: Final = 5.0
@@ -449,7 +451,11 @@ class ClusterEngine(Helpers):
         return faults, [line for _, line in sorted(requests, key=lambda each: each[0])]
 
     def lines_since(self, since: float) -> list[str]:
-        return self._merged({node: lines_since(state.log_lines, since) for node, state in self.nodes.items()})
+        # A node answers, and so counts as started, a moment before it has logged that it is up.
+        settled = stamp((self.started or since) + STARTED_LATE_S)
+        return self._merged(
+            {node: _after_start(lines_since(state.log_lines, since), settled) for node, state in self.nodes.items()}
+        )
 
     @property
     def log_lines(self) -> list[str]:
@@ -467,3 +473,9 @@ class ClusterEngine(Helpers):
     async def help(self, work: Callable[[Client], Awaitable[T]]) -> T:
         """Run `work` with a client of the cluster."""
         return await self._help(work)
+
+
+def _after_start(lines: list[str], settled: str) -> list[str]:
+    """Lines without those of a node's start, up to the time `settled`."""
+    last = [number for number, (at, line) in enumerate(stamped(lines)) if " is up at " in line and at <= settled]
+    return lines[last[0] + 1 :] if last else lines
