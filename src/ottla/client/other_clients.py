@@ -216,7 +216,7 @@ def explain_others(cls: type) -> None:
             raise TypeError(f"{cls.__name__}({args[0]!r}, bootstrap_servers=…): {_POSITIONAL[cls.__name__]}")
         make(self, *args, **kwargs)
 
-    cls.__init__ = __init__  # type: ignore[misc]
+    cls.__init__ = __init__  # type: ignore[misc]  # as above
 
 
 class FaceType(ABCMeta):
@@ -259,7 +259,7 @@ def explaining_arguments(call: F, arguments: Mapping[str, str], shown: str) -> F
             raise mistake(kwargs)
         return call(*args, **kwargs)
 
-    return called  # type: ignore[return-value]
+    return called  # type: ignore[return-value]  # as above
 
 
 def missing_name(module: str, name: str) -> Exception:

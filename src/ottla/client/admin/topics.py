@@ -42,6 +42,7 @@ class NewTopic(NamedTuple):
     configs: Mapping[str, object] | None = None
 
 
+# A NamedTuple can define no __new__ of its own.
 NewTopic.__new__ = explaining_arguments(NewTopic.__new__, NEW_TOPIC, "NewTopic")  # type: ignore[method-assign]
 
 

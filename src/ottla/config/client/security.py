@@ -1,7 +1,8 @@
 """SecuritySettings: TLS and SASL of one client, from `security.protocol`, `ssl.*`, `sasl.*` and Ottla's own keywords.
 
-Certificates and keys are PEM, in files or as text, or in Java's key stores (JKS, PKCS12). Files are not opened here: whoever
-reads a store sees from its bytes what it is, as Java does with JKS and PKCS12. `repr()` shows neither passwords nor keys.
+Certificates and keys are PEM, in files or as text, or in Java's key stores (JKS, PKCS12). Files are not opened here:
+`env/real/keystores.py` sees from a store's bytes what it is, as Java does with JKS and PKCS12. `repr()` shows neither passwords
+nor keys.
 """
 
 from __future__ import annotations
