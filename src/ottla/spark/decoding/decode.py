@@ -25,7 +25,7 @@ from ottla.spark.pipelines import counts
 
 MODES = ("keep", "drop", "fail", "dead_letters")
 STAGED, REASON, UNKNOWN = "_ottla_staged_", "_ottla_reason_", "_ottla_unknown_fields"
-REASONS_COUNTED = 20
+REASONS_COUNTED = 16
 SIDES = ("key", "value")
 
 
@@ -140,6 +140,20 @@ def _applied(df: Any, decoders: Mapping[str, Decoder], mode: str, dead_letters: 
     return checked.select(*columns, *([F.col(ERROR)] if mode == "keep" else []))
 
 
+def _tally(texts: Any) -> Any:
+    """How often each text is there, as (item, count). Texts that share one of the groups by hash are counted together.
+
+    Spark sends what is counted so far to the tasks of a batch's next stage, and the sketch of approx_top_k cannot be sent.
+    """
+    group = F.when(texts.isNotNull(), F.pmod(F.hash(texts), F.lit(REASONS_COUNTED)))
+    return F.array(
+        *(
+            F.struct(F.max(F.when(group == number, texts)).alias("item"), F.count_if(group == number).alias("count"))
+            for number in range(REASONS_COUNTED)
+        )
+    )
+
+
 def _counted(df: Any, decoders: Mapping[str, Decoder], mode: str, dead_letters: Mapping[str, str] | None, drift: bool) -> Any:
     """Counts records, bad ones by reason, and those with fields that the schema does not have, while they are read."""
     reason, is_bad = F.col(ERROR)["reason"], F.col(ERROR).isNotNull()
@@ -151,7 +165,7 @@ def _counted(df: Any, decoders: Mapping[str, Decoder], mode: str, dead_letters: 
         F.count(F.lit(1)).alias("rows"),
         F.count_if(is_bad).alias("bad"),
         F.max(F.lit(mode)).alias("mode"),
-        F.call_function("approx_top_k", kind, F.lit(REASONS_COUNTED)).alias("reasons"),
+        _tally(kind).alias("reasons"),
         F.max(reason).alias("example"),
     ]
     if dead_letters is not None:
@@ -163,7 +177,7 @@ def _counted(df: Any, decoders: Mapping[str, Decoder], mode: str, dead_letters: 
     place = F.concat(F.lit("in "), described_position(df))
     columns += [
         F.count_if(fields.isNotNull()).alias("drifted"),
-        F.call_function("approx_top_k", fields, F.lit(REASONS_COUNTED)).alias("fields"),
+        _tally(fields).alias("fields"),
         F.max(F.when(fields.isNotNull(), F.concat(fields, F.lit(" "), place))).alias("drift_example"),
     ]
     named = df.withColumn(UNKNOWN, F.when(~is_bad, unknown))

@@ -152,7 +152,7 @@ def _top(items: Any) -> dict[str, int]:
         item, count = (each["item"], each["count"]) if isinstance(each, Mapping) else (each[0], each[1])
         if item:
             found[item] = found.get(item, 0) + int(count)
-    return found
+    return dict(sorted(found.items(), key=lambda each: -each[1]))
 
 
 @dataclass
