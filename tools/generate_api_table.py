@@ -7,7 +7,7 @@ python tools/generate_api_table.py --check   fail if what is checked in is out o
 import sys
 from pathlib import Path
 
-from ottla.broker.handlers import MODULES, ON_CONTROLLER, UNSTABLE_WITH
+from ottla.broker.requests.apis import ON_BROKER, ON_CONTROLLER, UNSTABLE_WITH
 from ottla.wire.apis import APIS, Api
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "apis.md"
@@ -31,7 +31,7 @@ def versions(api: Api) -> str:
 
 
 def row(api: Api) -> str:
-    ours = versions(api) if api.key in MODULES or api.key in ON_CONTROLLER else "–"
+    ours = versions(api) if api.key in ON_BROKER or api.key in ON_CONTROLLER else "–"
     if api.key in UNSTABLE_WITH:
         ours += f"; {api.newest} with `{UNSTABLE_WITH[api.key].replace('_', '.')}`"
     on_controller = "served" if api.key in ON_CONTROLLER else "–"
@@ -40,7 +40,7 @@ def row(api: Api) -> str:
 
 def table() -> str:
     present = [api for _, api in sorted(APIS.items()) if not api.is_removed]
-    served = sum(api.key in MODULES or api.key in ON_CONTROLLER for api in present)
+    served = sum(api.key in ON_BROKER or api.key in ON_CONTROLLER for api in present)
     return HEAD + "".join(map(row, present)) + f"\n{served} of {len(present)} APIs are served.\n"
 
 

@@ -36,7 +36,7 @@ from ottla.log.directories.opening import lock_directories
 from ottla.records.kernels import variant
 
 if TYPE_CHECKING:
-    from ottla.broker.doors import ControllerDoor
+    from ottla.broker.channel import ControllerChannel
     from ottla.broker.hosts.controller_registration import ControllerRegistrar
     from ottla.broker.roles.broker_role import BrokerRole
     from ottla.env import World
@@ -128,13 +128,13 @@ class Node:
         controller_endpoints = endpoints_of(config.advertised_controller_listeners, bound)
         self._endpoints = endpoints_of(config.advertised_listeners, bound) if config.is_broker else controller_endpoints
         node = self._open_metadata(quorum, controller_endpoints)
-        door = self._door(node, is_alone)
+        channel = self._channel(node, is_alone)
         if config.is_controller and not is_alone:
             from ottla.broker.hosts.controller_registration import ControllerRegistrar  # late: a quorum of one needs none of it
 
-            self._registrar = ControllerRegistrar(node.controller, door)
+            self._registrar = ControllerRegistrar(node.controller, channel)
             self._stopping.push_async_callback(self._registrar.close)
-        await (self._start_broker(node, storage, door, is_alone) if config.is_broker else self._start_controller(node))
+        await (self._start_broker(node, storage, channel, is_alone) if config.is_broker else self._start_controller(node))
         logger.info(
             "node %d of cluster %s is up at %s (%s kernels)", self.node_id, self.cluster_id, self.bootstrap_servers, variant()
         )
@@ -148,6 +148,7 @@ class Node:
             pipeline = RequestPipeline()
             pipeline.on_broken = self._break
             pipeline.scheduler.workers = self._world.compute
+            pipeline.authorization = self.pipeline.authorization
             self._quorum_listeners = Listeners(self._world, net_settings(config), pipeline)
             bound = await self._quorum_listeners.open([each for each in mine if each.name in names], names)
             self._stopping.callback(self._quorum_listeners.abort)
@@ -156,12 +157,12 @@ class Node:
         self._stopping.callback(self.listeners.abort)
         return bound
 
-    async def _start_broker(self, node: NodeServices, storage: Storage, door: ControllerDoor, is_alone: bool) -> None:
+    async def _start_broker(self, node: NodeServices, storage: Storage, channel: ControllerChannel, is_alone: bool) -> None:
         """Lead the quorum of one, or take part in that of several nodes; join its cluster, and serve all listeners."""
         from ottla.broker.roles.broker_role import BrokerRole  # late: a controller needs none of it
 
         config, controller = self._settings.current, node.controller
-        self._broker = BrokerRole(node, storage, door, is_alone, self._break)
+        self._broker = BrokerRole(node, storage, channel, is_alone, self._break)
         controller.own_broker_epoch = lambda: self._epoch
         if is_alone:
             await start_metadata(node.quorum, node.loader, controller, controller.endpoints)
@@ -190,13 +191,13 @@ class Node:
         if self.stay_in_quorum is not None and not self.broken.done():
             await self.stay_in_quorum()
 
-    def _door(self, node: NodeServices, is_alone: bool) -> ControllerDoor:
+    def _channel(self, node: NodeServices, is_alone: bool) -> ControllerChannel:
         if is_alone:
-            from ottla.broker.doors.local import LocalDoor
+            from ottla.broker.channel.local import LocalChannel
 
-            return LocalDoor(node.controller)
-        from ottla.broker.doors.controller_links import Address, ControllerLinks
-        from ottla.broker.doors.remote import RemoteDoor
+            return LocalChannel(node)
+        from ottla.broker.channel.links import Address, ControllerLinks
+        from ottla.broker.channel.remote import RemoteChannel
 
         listener = self._settings.current.controller_listener_names[0]
 
@@ -209,7 +210,7 @@ class Node:
 
         links = ControllerLinks(self._world.network, self.node_id)
         self._stopping.callback(links.close)
-        return RemoteDoor(links, leader, node.controller if self._settings.current.is_controller else None)
+        return RemoteChannel(links, leader, node if self._settings.current.is_controller else None)
 
     async def _start_controller(self, node: NodeServices) -> None:
         """Serve the controller's listeners, which the other voters need to elect a leader; then wait for one."""
@@ -250,6 +251,7 @@ class Node:
             loader=loader,
             controller=controller,
             scheduler=self.pipeline.scheduler,
+            authorization=self.pipeline.authorization,
             elections=self._elections,
         )
 

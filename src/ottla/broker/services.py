@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ottla.broker.doors import ControllerDoor
+    from ottla.broker.channel import ControllerChannel
     from ottla.broker.fetch_sessions import FetchSessions
     from ottla.broker.hosts.cluster_metrics import ElectionCounter
     from ottla.broker.hosts.controller import ControllerHost
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ottla.broker.partitions.moving import Moves
     from ottla.broker.partitions.partitions import Partitions
     from ottla.broker.replication.replication import Replication
+    from ottla.broker.requests.authorization import Authorization
     from ottla.broker.requests.scheduler import Scheduler
     from ottla.broker.settings import BrokerSettings
     from ottla.env import World
@@ -38,6 +39,7 @@ class NodeServices:
     loader: MetadataLoader
     controller: ControllerHost
     scheduler: Scheduler
+    authorization: Authorization
     elections: ElectionCounter
 
 
@@ -45,7 +47,7 @@ class NodeServices:
 class Services(NodeServices):
     """The services of a broker. Handlers reach them through `RequestContext.services`."""
 
-    door: ControllerDoor
+    channel: ControllerChannel
     membership: Membership
     directories: LogDirectories
     partitions: Partitions

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ottla.broker.requests.context import ConnectionInfo, RequestContext
 from ottla.broker.requests.refusals import summary_of
+from ottla.broker.requests.topics import subjects
 from ottla.errors import DecodeError, KafkaError
 from ottla.errors.codes import error_name
 from ottla.testing.fault_rules import HELPER_CLIENT_ID
-from ottla.testing.fault_subjects import subjects
 from ottla.testing.logs import stamp
 from ottla.wire.apis import APIS
 from ottla.wire.base import Message, UnsupportedVersion

@@ -13,9 +13,9 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.formatting import FormatOptions, format_directories, format_if_new
-from ottla.broker.handlers import MODULES
 from ottla.broker.node import Node
 from ottla.broker.requests import pipeline as requests_pipeline
+from ottla.broker.requests.apis import ON_BROKER
 from ottla.testing.cluster.settings import NODE_LISTENER
 from ottla.testing.host import Facts, Launch
 from ottla.testing.refusal_log import RefusalLog
@@ -83,7 +83,7 @@ class NodeRunner:
         if launch.node_ports is not None:
             node.stay_in_quorum = self._stay_in_quorum
         # This is before the node's first request: there was no await since it began to serve.
-        node.pipeline.reported = MODULES.keys() - {ApiKey.API_VERSIONS}
+        node.pipeline.searched = ON_BROKER.keys() - {ApiKey.API_VERSIONS}
         node.pipeline.fault_log = RefusalLog(asyncio.get_running_loop().time, logger)
         self._trace = RequestTrace(node.pipeline, node.listeners, None if launch.node_ports is None else NODE_LISTENER)
         node.broken.add_done_callback(self._is_broken)

@@ -15,10 +15,10 @@ from typing import Any, cast
 
 from tests.support.nodes.streams import Recorder
 
-from ottla.broker.handlers import ON_CONTROLLER
 from ottla.broker.handlers.cluster import api_versions
 from ottla.broker.net.listeners import Listeners
 from ottla.broker.net.settings import NetSettings
+from ottla.broker.requests.apis import ON_CONTROLLER
 from ottla.broker.requests.context import CloseConnection, Handled, Pending, RequestContext
 from ottla.broker.requests.pipeline import HandlerModule, RequestPipeline
 from ottla.broker.services import Services

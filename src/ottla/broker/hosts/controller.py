@@ -26,7 +26,7 @@ from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.controller.apis import DECISIONS, decision_of
 from ottla.metadata.controller.brokers import fence_silent_brokers
-from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.decision import Asker, Decision
 from ottla.metadata.controller.state import ControllerSettings, ControllerState
 from ottla.metadata.image.cluster import Endpoint
 from ottla.metadata.image.image import MetadataImage
@@ -232,7 +232,7 @@ class ControllerHost:
 
     # -- writing
 
-    async def call(self, request: Message, version: int) -> Any:
+    async def call(self, request: Message, asker: Asker) -> Any:
         """The response to a request of an API in `metadata/controller/apis.py`, once its records are committed.
 
         Raises the `KafkaError` with which the decision refuses the request as a whole; nothing is written then.
@@ -245,7 +245,7 @@ class ControllerHost:
             self.state.kraft_upgrade_refusal = self._quorum.refuse_upgrade()
 
         def decide_request(state: ControllerState, now_ms: int) -> Decision[Any]:
-            return decide(state, request, now_ms, version)
+            return decide(state, request, now_ms, asker)
 
         if is_large(request, self.state):
             return await self._write_large(decide_request)

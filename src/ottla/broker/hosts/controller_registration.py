@@ -1,8 +1,8 @@
 """Registers a controller that is not the active one: its listeners and supported features, once per start.
 
 The active controller registers itself when it becomes active (`activation.py`). The others send ControllerRegistration through
-the controller's door, until their registration is committed. A feature level is finalised only if all controllers support it,
-so none of them may be missing in the metadata. One event loop.
+the controller's channel, until their registration is committed. A feature level is finalised only if all controllers support
+it, so none of them may be missing in the metadata. One event loop.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ottla.errors import KafkaError
 from ottla.metadata.features import CONTROLLER_REGISTRATION_FROM, SUPPORTED_FEATURES
 
 if TYPE_CHECKING:
-    from ottla.broker.doors import ControllerDoor
+    from ottla.broker.channel import ControllerChannel
     from ottla.broker.hosts.controller import ControllerHost
     from ottla.metadata.image.image import MetadataImage
     from ottla.wire.messages.controller_registration import ControllerRegistrationRequest
@@ -26,11 +26,11 @@ RETRY_S: Final = 1.0
 
 
 class ControllerRegistrar:
-    """Registers `controller` through `door`."""
+    """Registers `controller` through `channel`."""
 
-    def __init__(self, controller: ControllerHost, door: ControllerDoor) -> None:
+    def __init__(self, controller: ControllerHost, channel: ControllerChannel) -> None:
         self._controller = controller
-        self._door = door
+        self._channel = channel
         self._is_registered = False
         self._task: asyncio.Task[None] | None = None
 
@@ -52,7 +52,7 @@ class ControllerRegistrar:
         request = self._request()
         while not self._is_registered:
             try:
-                await self._door.call(request)
+                await self._channel.call(request)
                 self._is_registered = True
                 logger.info("controller %d is registered", self._controller.node_id)
             except Exception as refused:

@@ -21,7 +21,7 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 
 if TYPE_CHECKING:
-    from ottla.broker.doors import ControllerDoor
+    from ottla.broker.channel import ControllerChannel
 
 logger = logging.getLogger("ottla.broker")
 
@@ -33,9 +33,9 @@ _ASSIGNED_TENTHS: Final = 9
 class ProducerIds:
     """The producer ids of one node. `broker_epoch` returns the epoch of its newest registration."""
 
-    def __init__(self, node_id: int, door: ControllerDoor, broker_epoch: Callable[[], int]) -> None:
+    def __init__(self, node_id: int, channel: ControllerChannel, broker_epoch: Callable[[], int]) -> None:
         self._node_id = node_id
-        self._door = door
+        self._channel = channel
         self._broker_epoch = broker_epoch
         self._next = self._end = self._renewed_from = 0
         self._later: deque[range] = deque()
@@ -84,7 +84,7 @@ class ProducerIds:
 
         request = AllocateProducerIdsRequest(broker_id=self._node_id, broker_epoch=self._broker_epoch())
         try:
-            block = await self._door.call(request)
+            block = await self._channel.call(request)
         except KafkaError as refused:
             raise KafkaError(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the controller allocated no producer ids: {refused}. Try again"

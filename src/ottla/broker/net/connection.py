@@ -57,6 +57,7 @@ class Connection:
         "_is_pumping",
         "_loop",
         "_memory",
+        "_muting",
         "_on_ended",
         "_pipeline",
         "_replies",
@@ -94,6 +95,7 @@ class Connection:
         self._is_costly = False
         self._is_leaving = False
         self._is_closing = False
+        self._muting: asyncio.TimerHandle | None = None
         self.is_active = True
         """Whether bytes went in or out since the scan for idle connections last set this to False."""
         self.is_making_room = False
@@ -138,6 +140,8 @@ class Connection:
             return
         if out:
             self.stream.send(out)
+        if self.info.muted_until_s:
+            self._mute()
 
     def drained(self) -> None:
         self.is_active = True
@@ -169,6 +173,8 @@ class Connection:
         self._is_pumping = False
         if out:
             self.stream.send(out)
+        if self.info.muted_until_s and not self._is_leaving:
+            self._mute()
         self._pause_or_resume()
         if self._is_leaving and not self._frames and not self._replies:
             self._is_closing = True
@@ -200,7 +206,7 @@ class Connection:
         self._is_costly = self._is_in_scheduler or self._loop.time() - begun_s >= TURN_S
 
     def _pause_or_resume(self) -> None:
-        if self._frames or self._splitter.is_starved:
+        if self._frames or self._splitter.is_starved or self._muting is not None:
             self._is_paused = True
             self.stream.pause()
         elif self._is_paused and not self._is_leaving:
@@ -208,7 +214,7 @@ class Connection:
             self.stream.resume()
 
     def _may_handle(self, frame: bytearray) -> bool:
-        if self.stream.unsent_bytes > UNSENT_BYTES_MAX:
+        if self.stream.unsent_bytes > UNSENT_BYTES_MAX or (self.info.muted_until_s and not self._is_leaving):
             return False
         if not self._replies:
             return True
@@ -266,6 +272,23 @@ class Connection:
         self.stream.send(sent)
         return out
 
+    # Muting
+
+    def _mute(self) -> None:
+        """Read and handle nothing until the client's throttle time is over."""
+        if self._muting is None:
+            self._is_paused = True
+            self.stream.pause()
+            self._muting = self._loop.call_at(self.info.muted_until_s, self._unmute)
+
+    def _unmute(self) -> None:
+        self._muting = None
+        if self._loop.time() < self.info.muted_until_s:
+            self._mute()  # a later reply has prolonged it
+            return
+        self.info.muted_until_s = 0.0
+        self._pump()
+
     # Large frames
 
     def _take_memory(self, size_bytes: int) -> bool:
@@ -294,7 +317,7 @@ class Connection:
     def memory_available(self) -> None:
         if not self._splitter.grow():
             self._memory.wait(self)
-        elif not self._frames and not self._is_leaving:
+        elif not self._frames and not self._is_leaving and self._muting is None:
             self._is_paused = False
             self.stream.resume()
 
@@ -334,6 +357,8 @@ class Connection:
         frames, self._frames = self._frames, deque()
         for frame in frames:
             self._give_back(len(frame))
+        if self._muting is not None:
+            self._muting.cancel()
         self._memory.forget_incoming(self)
         # Connection and stream refer to each other: without this the buffer lives until the garbage collector runs.
         self._memory.give(self._splitter.abandon())

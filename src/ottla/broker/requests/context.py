@@ -11,13 +11,14 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ottla.broker.requests.principal import ANONYMOUS, Principal
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.ids import ANONYMOUS, Principal
 from ottla.wire.base import Message, Part
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.kernel import PartitionTail
+    from ottla.broker.requests.authorization import DeniedParts, Grants
     from ottla.broker.services import Services
     from ottla.records.kernel_batch import CheckedBatch
 
@@ -32,10 +33,12 @@ class ConnectionInfo:
     __slots__ = (
         "client_software_name",
         "client_software_version",
+        "grants",
         "id",
         "is_controller_listener",
         "is_follower",
         "listener",
+        "muted_until_s",
         "peer",
         "principal",
     )
@@ -57,12 +60,26 @@ class ConnectionInfo:
         self.principal = principal
         self.client_software_name = ""
         self.client_software_version = ""
+        self.grants: Grants | None = None
+        """See `Authorization.grants_of`: None until they are asked for."""
+        self.muted_until_s = 0.0
+        """Until when nothing is read from it: its client is above its quota (`throttle.py`)."""
 
 
 class RequestContext:
     """The header of one request, its connection and the node's services."""
 
-    __slots__ = ("api_key", "checked", "client_id", "connection", "correlation_id", "received_s", "services", "version")
+    __slots__ = (
+        "api_key",
+        "checked",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "denied",
+        "received_s",
+        "services",
+        "version",
+    )
 
     def __init__(
         self,
@@ -83,6 +100,8 @@ class RequestContext:
         self.received_s = received_s
         self.checked: Mapping[PartitionTail, CheckedBatch] | None = None
         """See `Declined`."""
+        self.denied: DeniedParts | None = None
+        """The topics that were taken out of the request because access to them is denied."""
 
 
 class Declined:

@@ -1,8 +1,17 @@
-"""Turns a request's frame into the frame of its reply: decodes it, finds and calls the handler, encodes the response.
+"""The way of every request, from its frame to the frame of its reply. The stages stand below in their order:
+
+    frame        `net/connection.py` has split it off and waited for its turn and for memory (`memory.py`, `scheduler.py`)
+    fast path    answers the most frequent requests from frame to frame, with the grants that it finds
+    header       `_handle_frame` reads it, finds the API's descriptor, parses the body; a large one in a worker thread
+    authorize    `_admit`: what is denied is refused, or taken out (`authorization.py`)
+    handler      returns the response, or a `Pending` that is completed later (`context.py`, `parked.py`)
+    refuse       `conclude`: an error becomes a response of the API, answers to denied topics are added
+    throttle     what the request has used is noted, the connection of a client above its quota is muted (`throttle.py`)
+    encode       the reply; `net/connection.py` sends the replies in the order of their requests
 
 `RequestPipeline.handle` is a plain call. It returns the parts to send; None if no reply is wanted; or a `Parked` request, whose
 reply comes later. It raises `CloseConnection` if the peer's connection has to end, after it logged a line that names the
-request. A hostile peer cannot cause more than a few such lines (`net/fault_log.py`).
+request. A hostile peer cannot cause more than a few such lines (`fault_log.py`).
 
 A `KafkaError` becomes a response through the API's own `refuse`. A peer's fault closes its connection. A broken invariant is
 passed to `on_broken`, which stops the node. Anything else is a bug of ours: it is logged with its traceback, and the client
@@ -15,11 +24,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Container, Mapping
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from ottla.broker.handlers import MODULES, ON_CONTROLLER, versions_served
 from ottla.broker.loop_health import LoopHealth, RequestHold
+from ottla.broker.requests.apis import SERVED, HandlerModule, Quota, load_handler, versions_served
+from ottla.broker.requests.authorization import Authorization, authorize
 from ottla.broker.requests.context import (
     CloseConnection,
     ConnectionInfo,
@@ -33,9 +42,10 @@ from ottla.broker.requests.counters import ApiCounters, Counters
 from ottla.broker.requests.fault_log import FaultLog
 from ottla.broker.requests.interception import Intercept, InterceptedRequest
 from ottla.broker.requests.parked import PARSED_BYTES_MAX, PARSED_BYTES_PER_BYTE, PARSED_ON_LOOP_BYTES, Parked, Prepared
-from ottla.broker.requests.refusals import REPORTED, summary_of
+from ottla.broker.requests.refusals import summary_of
 from ottla.broker.requests.request_log import request_log
 from ottla.broker.requests.scheduler import FIRST_SLICE_S, SMALL_CALL_BYTES, Scheduler, SlicedWork
+from ottla.broker.requests.throttle import Throttle, Usage, mute, put_delay
 from ottla.broker.services import NodeServices, Services
 from ottla.env import OffLoop, Reserve
 from ottla.errors import BrokenInvariant, CorruptRecords, DecodeError, KafkaError, drop_frames
@@ -47,6 +57,7 @@ from ottla.wire.headers import encode_response, parse_request, read_request_head
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.kernel import PartitionTail
+    from ottla.broker.requests.authorization import Grants
     from ottla.env import Steps
     from ottla.records.kernel_batch import CheckedBatch
 
@@ -59,41 +70,28 @@ ANSWERED_FROM_FRAMES = (ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT)
 class AnswersFrames(Protocol):
     """The fast path of an API: answers its most frequent requests from frame to frame."""
 
-    def answer(self, frame: bytearray, /) -> list[Part] | Message | Pending | Declined | None:
+    def answer(self, frame: bytearray, grants: Grants | None, /) -> list[Part] | Message | Pending | Declined | None:
         """The reply; or the response, if a part of it was refused.
 
-        `Declined` or None: nothing changed, the general path handles it. `Declined` carries what was checked already.
+        `Declined` or None: nothing changed, the general path handles it. `Declined` carries what was checked already. So it
+        is where `grants` (None: everything is allowed) lack something that the request needs.
         """
         ...
-
-
-class HandlerModule(Protocol):
-    """What every module in `handlers/` has."""
-
-    def handle(self, context: RequestContext, request: Any, /) -> Handled: ...
-    def refuse(self, context: RequestContext, request: Any, error: KafkaError, /) -> Message | None: ...
-
-
-def load_module(api_key: int, on_controller: bool = False) -> HandlerModule | None:
-    """The module that serves an API on a broker's listener, or on a controller's; None if none does."""
-    name = (ON_CONTROLLER if on_controller else MODULES).get(api_key)
-    return None if name is None else import_module(f"ottla.broker.handlers.{name}")
 
 
 class Route:
     """How one API's requests are handled on one kind of listener: the functions, the versions and the counters."""
 
-    __slots__ = ("counters", "handle", "is_reported", "key", "name", "newest", "oldest", "refuse")
+    __slots__ = ("counters", "handle", "is_searched", "key", "name", "newest", "oldest", "refuse")
 
-    def __init__(self, key: int, module: HandlerModule, newest: int, counters: ApiCounters, is_reported: bool) -> None:
-        api = APIS[key]
+    def __init__(self, key: int, module: HandlerModule, newest: int, counters: ApiCounters, is_searched: bool) -> None:
         self.key = key
-        self.name = api.name
-        self.oldest = api.oldest
+        self.name = APIS[key].name
+        self.oldest = APIS[key].oldest
         self.newest = newest
         self.handle = module.handle
         self.refuse = module.refuse
-        self.is_reported = is_reported
+        self.is_searched = is_searched
         self.counters = counters
 
 
@@ -101,7 +99,7 @@ class RequestPipeline:
     """The pipeline of one node, on the running loop. `services` has to be set before the first `handle`."""
 
     def __init__(
-        self, services: NodeServices | None = None, load: Callable[[int, bool], HandlerModule | None] = load_module
+        self, services: NodeServices | None = None, load: Callable[[int, bool], HandlerModule | None] = load_handler
     ) -> None:
         self.services = services
         self._load = load
@@ -110,20 +108,24 @@ class RequestPipeline:
         self._controller_routes: dict[int, Route] = {}
         self._fast_paths: dict[int, AnswersFrames] = {}
         self.scheduler = Scheduler()
+        self.authorization = Authorization()
+        self.throttle: Throttle | None = None
+        """None: nobody is slowed down."""
         self.counters = Counters()
         self.fault_log = FaultLog(self._monotonic_s, logger)
         self.health = LoopHealth(self._monotonic_s)
-        self.reported: Container[int] = REPORTED
+        self.searched: Container[int] = frozenset(key for key, api in SERVED.items() if api.is_searched)
         """The APIs whose responses are searched for refused parts; from the first request of each on."""
         self.on_broken: Callable[[BaseException], None] | None = None
         """Called with a broken invariant: the node has to stop."""
         self.intercept: Intercept | None = None
         """Set by tests to delay, fail, lose or rewrite requests (`interception.py`)."""
 
+    # Frame, fast path
+
     def handle(self, connection: ConnectionInfo, frame: bytearray) -> list[Part] | Parked | None:
         """Handle the request in `frame`; `CloseConnection` if its connection has to end."""
         received_s = self._monotonic_s()
-        services = cast("Services", self.services)  # handlers on a controller's listener use only `NodeServices`
         failure: Exception | None = None
         response: Message | None = None
         checked: Mapping[PartitionTail, CheckedBatch] | None = None
@@ -135,11 +137,15 @@ class RequestPipeline:
             and not connection.is_controller_listener
         ):
             try:
-                answered = fast_path.answer(frame)
+                authorization = self.authorization
+                grants = None if authorization.authorizer is None else authorization.grants_of(connection)
+                answered = fast_path.answer(frame, grants)
                 if isinstance(answered, list):
                     counters = self._routes[frame[1]].counters
                     counters.requests += 1
                     counters.bytes_in += len(frame)
+                    if self.throttle is not None:
+                        self._throttle_frame(connection, frame, received_s, answered)
                     hold_s = self._count_reply(counters, received_s, answered) - received_s
                     if hold_s > counters.hold_noted_s:
                         self._note_hold_of(frame, connection, counters, received_s, hold_s)
@@ -159,6 +165,20 @@ class RequestPipeline:
         is_large = len(frame) > PARSED_ON_LOOP_BYTES and self.intercept is None and (frame[0] or frame[1] != ApiKey.PRODUCE)
         if is_large and failure is None:
             return self._parse_off_loop(connection, frame, received_s)
+        return self._handle_frame(connection, frame, received_s, checked, response, failure)
+
+    # Header, descriptor, body
+
+    def _handle_frame(
+        self,
+        connection: ConnectionInfo,
+        frame: bytearray,
+        received_s: float,
+        checked: Mapping[PartitionTail, CheckedBatch] | None,
+        response: Message | None,
+        failure: Exception | None,
+    ) -> list[Part] | Parked | None:
+        """The general path. `response` or `failure`: the fast path has handled the request, but has not encoded the reply."""
         try:
             header, request = parse_request(frame)
         except (DecodeError, UnsupportedVersion) as fault:
@@ -170,6 +190,7 @@ class RequestPipeline:
         route = routes.get(key) or self._route(connection, key)
         if route is None:
             raise self._unreadable(connection, frame)
+        services = cast("Services", self.services)  # handlers on a controller's listener use only `NodeServices`
         context = RequestContext(services, connection, key, version, header.correlation_id, header.client_id, received_s)
         context.checked = checked
         if not route.oldest <= version <= route.newest:
@@ -177,7 +198,7 @@ class RequestPipeline:
         if failure is not None or response is not None:
             return self.conclude(route, context, request, len(frame), response, failure)
         try:
-            handled = route.handle(context, request) if self.intercept is None else self._intercepted(route, context, request)
+            handled = self._admit(route, context, request)
         except Exception as failure:
             return self.conclude(route, context, request, len(frame), None, failure)
         if isinstance(handled, Pending):
@@ -220,7 +241,24 @@ class RequestPipeline:
         except Exception as flaw:
             raise self._not_loaded(context.connection, flaw) from None
         waiting.pop().request = request
+        return self._admit(route, context, request)
+
+    # Authorize, handler
+
+    def _admit(self, route: Route, context: RequestContext, request: Any) -> Handled:
+        """Authorize a request, then hand it to its handler, or to a test that intercepts it."""
+        grants = self.authorization.grants_of(context.connection)
+        if grants is not None:
+            context.denied = authorize(grants, context, request, route.refuse)
+            if context.denied is not None and context.denied.is_all:
+                return None
+        if self.intercept is not None:
+            interception = self.intercept(context, request)
+            if interception is not None:
+                return InterceptedRequest(interception, lambda: route.handle(context, request))
         return route.handle(context, request)
+
+    # Refuse, throttle, encode
 
     def conclude(
         self,
@@ -240,6 +278,8 @@ class RequestPipeline:
         counters.requests += 1
         counters.bytes_in += frame_bytes
         parts = encoded
+        if context.denied is not None and prepared is None:
+            response, failure = _with_denied(route, context, request, response, failure)
         if prepared is not None:
             parts = prepared.parts
             if prepared.refused is not None:
@@ -249,7 +289,7 @@ class RequestPipeline:
             counters.errors += 1
             if encoded is None:
                 response = self._refused(route, context, request, failure)
-        elif route.is_reported and response is not None and (refused := summary_of(response, self._topic_name)) is not None:
+        elif route.is_searched and response is not None and (refused := summary_of(response, self._topic_name)) is not None:
             counters.errors += 1
             self._report(logging.INFO, context, route, refused)
         if response is not None and parts is None:
@@ -258,6 +298,8 @@ class RequestPipeline:
             except Exception as flaw:
                 counters.errors += 1
                 parts = self._encode_refusal(route, context, request, flaw)
+        if self.throttle is not None:
+            parts = self._throttled(route, context, frame_bytes, response, parts)
         hold_s = self._count_reply(counters, context.received_s, parts) - began_s
         if hold_s > counters.hold_noted_s:
             self.health.note_request(counters, _hold(route.name, context, frame_bytes, began_s, hold_s))
@@ -276,6 +318,22 @@ class RequestPipeline:
             drop_frames(failure)
         return parts
 
+    def _throttled(
+        self, route: Route, context: RequestContext, frame_bytes: int, response: Message | None, parts: list[Part] | None
+    ) -> list[Part] | None:
+        """The reply, which says for how long the connection is muted."""
+        delay_ms = self._throttle(route, context, frame_bytes, parts)
+        if delay_ms <= 0 or parts is None:
+            return parts
+        if response is None:
+            throttle_at = SERVED[route.key].throttle_at
+            if throttle_at is not None:
+                put_delay(parts, throttle_at, delay_ms)
+        elif hasattr(response, "throttle_time_ms"):
+            response.throttle_time_ms = delay_ms
+            return encode_response(response, context.version, context.correlation_id)
+        return parts
+
     def prepare(
         self, route: Route, context: RequestContext, request: Any, response: Message | None, failure: BaseException | None
     ) -> Prepared:
@@ -284,8 +342,10 @@ class RequestPipeline:
         if isinstance(failure, KafkaError):
             refused = _refusal_text(failure)
             response = route.refuse(context, request, failure)
+        if context.denied is not None:
+            response = context.denied.added_to(response)
         assert response is not None
-        if failure is None and route.is_reported:
+        if failure is None and route.is_searched:
             refused = summary_of(response, self._topic_name)
         return Prepared(encode_response(response, context.version, context.correlation_id), refused)
 
@@ -342,11 +402,32 @@ class RequestPipeline:
             counters.time_s_max = time_s
         return now_s
 
-    def _intercepted(self, route: Route, context: RequestContext, request: Any) -> Handled:
-        interception = self.intercept(context, request) if self.intercept is not None else None
-        if interception is None:
-            return route.handle(context, request)
-        return InterceptedRequest(interception, lambda: route.handle(context, request))
+    # Throttle
+
+    def _throttle(self, route: Route, context: RequestContext, frame_bytes: int, parts: list[Part] | None) -> int:
+        """Note what a request has used; for how many ms its connection is muted from now on."""
+        throttle = self.throttle
+        if throttle is None or SERVED[route.key].quota == Quota.NONE:
+            return 0
+        now_s, connection = self._monotonic_s(), context.connection
+        reply_bytes = 0 if parts is None else sum(map(len, parts))
+        time_s = now_s - context.received_s
+        usage = Usage(connection, context.client_id, SERVED[route.key].quota, frame_bytes, reply_bytes, time_s)
+        delay_ms = throttle.delay_ms(usage)
+        if delay_ms > 0:
+            mute(connection, now_s, delay_ms)
+        return delay_ms
+
+    def _throttle_frame(self, connection: ConnectionInfo, frame: bytearray, received_s: float, reply: list[Part]) -> None:
+        """The same for a request that was answered from its frame, without a context."""
+        header, _ = read_request_header(frame)
+        key, version = header.request_api_key, header.request_api_version
+        services = cast("Services", self.services)
+        context = RequestContext(services, connection, key, version, header.correlation_id, header.client_id, received_s)
+        delay_ms = self._throttle(self._routes[key], context, len(frame), reply)
+        throttle_at = SERVED[key].throttle_at
+        if delay_ms > 0 and throttle_at is not None:
+            put_delay(reply, throttle_at, delay_ms)
 
     # Failures
 
@@ -411,7 +492,7 @@ class RequestPipeline:
             if module is not None:
                 assert self.services is not None
                 newest = versions_served(key, self.services)[1]
-                route = routes[key] = Route(key, module, newest, self.counters.of(key), key in self.reported)
+                route = routes[key] = Route(key, module, newest, self.counters.of(key), key in self.searched)
                 if key in ANSWERED_FROM_FRAMES and hasattr(module, "frame_answers"):
                     self._fast_paths[key] = module.frame_answers(self.services)
         return route
@@ -479,6 +560,19 @@ class RequestPipeline:
             self.fault_log.report(level, host, line, *facts)
         else:
             self.fault_log.report_bug(level, bug, line, *facts)
+
+
+def _with_denied(
+    route: Route, context: RequestContext, request: Any, response: Message | None, failure: BaseException | None
+) -> tuple[Message | None, BaseException | None]:
+    """The response with the answers to the topics that were denied, or the failure."""
+    assert context.denied is not None
+    try:
+        if isinstance(failure, KafkaError):
+            response, failure = route.refuse(context, request, failure), None
+        return (context.denied.added_to(response), None) if failure is None else (None, failure)
+    except Exception as fault:
+        return None, fault
 
 
 def _refusal_text(error: KafkaError) -> str:

@@ -1,8 +1,6 @@
 """Finds the refused parts of a response (topics, partitions, settings) for the log and the metrics.
 
-Owns the list of APIs that are searched: those that change something. Their clients rely on the change, and one refused part in
-a thousand requests is hard to find on the client's side. Reads and most of the coordinators' APIs are left out: errors there
-are part of normal operation. Brokers for tests search all APIs (`RequestPipeline.reported`).
+Which APIs are searched is in their descriptors (`apis.py`). Brokers for tests search all (`RequestPipeline.searched`).
 """
 
 from __future__ import annotations
@@ -16,13 +14,6 @@ from ottla.ids import Uuid, uuid_text
 from ottla.wire.api_table import ApiKey
 from ottla.wire.base import Message, Struct
 
-REPORTED: Final = frozenset(
-    {
-        *(ApiKey.PRODUCE, ApiKey.DELETE_RECORDS, ApiKey.ALTER_REPLICA_LOG_DIRS),
-        *(ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS),
-        *(ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.UPDATE_FEATURES),
-    }
-)
 _LENGTH_MAX: Final = 500
 _COUNTED_MAX: Final = 1000
 _NAMES: Final = (

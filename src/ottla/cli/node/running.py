@@ -92,7 +92,7 @@ def _import_early(settings: Mapping[str, str]) -> None:
     if "broker" in settings.get("process.roles", ""):
         importlib.import_module("ottla.broker.roles.broker_role")
     if "," in settings.get("controller.quorum.voters", ""):
-        for name in ("ottla.broker.hosts.quorum_links", "ottla.broker.doors.remote"):
+        for name in ("ottla.broker.hosts.quorum_links", "ottla.broker.channel.remote"):
             importlib.import_module(name)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker.node import Node
 from ottla.errors import OttlaError
+from ottla.metadata.controller.decision import Asker
 from ottla.raft import effects as fx
 from ottla.raft.roles.leader import Leader
 from ottla.records.batch import iterate_batches
@@ -205,12 +206,12 @@ def _watch_controller(watch: Watch, name: str, controller: ControllerHost, quoru
         watch.trace.note(name, "active", f"controller in epoch {epoch}")
         watch.tell(watch.checkers.activated, name, epoch)
 
-    async def watched_call(request: Any, version: int) -> Any:
+    async def watched_call(request: Any, asker: Asker) -> Any:
         broker = controller.state.image.cluster.brokers.get(getattr(request, "broker_id", -1))
         appended: list[Entry] = []
         called.append(appended)  # taken by `watched_write`, before anything else runs
         try:
-            response = await call(request, version)
+            response = await call(request, asker)
         finally:
             called[:] = [each for each in called if each is not appended]  # refused before it was decided
         if not getattr(response, "error_code", 0):

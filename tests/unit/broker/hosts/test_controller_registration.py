@@ -1,4 +1,4 @@
-"""A standby controller registers itself through the door, once, and as soon as the metadata.version knows registrations."""
+"""A standby controller registers itself through the channel, once, and as soon as the metadata.version knows registrations."""
 
 import asyncio
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ from ottla.wire.messages.metadata_records import FeatureLevelRecord
 INCARNATION = Uuid(b"incarnation-0007")
 
 
-class Door:
+class Channel:
     """The active controller; refuses the first `refusals` requests."""
 
     def __init__(self, cluster: ControllerCluster, refusals: int = 0) -> None:
@@ -36,16 +36,16 @@ class Door:
         return self.cluster.apply(decision_of(request.KEY)(self.cluster.state, request, 0, 0))
 
 
-def registrar(door: Door, is_active: bool = False) -> ControllerRegistrar:
+def registrar(channel: Channel, is_active: bool = False) -> ControllerRegistrar:
     host = SimpleNamespace(
         node_id=7, incarnation_id=INCARNATION, endpoints=[Endpoint("CONTROLLER", "host7", 9093, 0)], is_active=is_active
     )
-    return ControllerRegistrar(host, door)  # type: ignore[arg-type]  # the parts that are used
+    return ControllerRegistrar(host, channel)  # type: ignore[arg-type]  # the parts that are used
 
 
-async def settled(door: Door, asked: int) -> None:
+async def settled(channel: Channel, asked: int) -> None:
     async with asyncio.timeout(30):
-        while door.asked < asked:
+        while channel.asked < asked:
             await asyncio.sleep(0)
     for _ in range(5):
         await asyncio.sleep(0)
@@ -54,15 +54,15 @@ async def settled(door: Door, asked: int) -> None:
 def test_standby_registers_once_however_often_it_is_refused(monkeypatch: Any) -> None:
     async def scene() -> None:
         monkeypatch.setattr(controller_registration, "RETRY_S", 0)
-        door = Door(ControllerCluster(), refusals=3)
-        registering = registrar(door)
+        channel = Channel(ControllerCluster(), refusals=3)
+        registering = registrar(channel)
         for _ in range(3):
-            registering.metadata_changed(door.cluster.state.image)
-        await settled(door, 4)
+            registering.metadata_changed(channel.cluster.state.image)
+        await settled(channel, 4)
         registering.metadata_changed(ControllerCluster().state.image)  # an image from before the registration
-        await settled(door, 4)
-        assert door.asked == 4
-        found = door.cluster.state.image.cluster.controllers[7]
+        await settled(channel, 4)
+        assert channel.asked == 4
+        found = channel.cluster.state.image.cluster.controllers[7]
         assert (found.incarnation_id, found.features) == (INCARNATION, SUPPORTED_FEATURES)
         assert [(each.host, each.port) for each in found.endpoints.values()] == [("host7", 9093)]
         await registering.close()
@@ -72,29 +72,29 @@ def test_standby_registers_once_however_often_it_is_refused(monkeypatch: Any) ->
 
 def test_registered_incarnation_and_active_controller_ask_nothing() -> None:
     async def scene() -> None:
-        door = Door(ControllerCluster())
-        registrar(door, is_active=True).metadata_changed(door.cluster.state.image)
-        first = registrar(door)
-        first.metadata_changed(door.cluster.state.image)
-        await settled(door, 1)
-        registrar(door).metadata_changed(door.cluster.state.image)
-        await settled(door, 1)
-        assert door.asked == 1
+        channel = Channel(ControllerCluster())
+        registrar(channel, is_active=True).metadata_changed(channel.cluster.state.image)
+        first = registrar(channel)
+        first.metadata_changed(channel.cluster.state.image)
+        await settled(channel, 1)
+        registrar(channel).metadata_changed(channel.cluster.state.image)
+        await settled(channel, 1)
+        assert channel.asked == 1
 
     asyncio.run(scene())
 
 
 def test_registration_waits_for_a_metadata_version_that_has_it() -> None:
     async def scene() -> None:
-        door = Door(ControllerCluster(14))
-        registering = registrar(door)
-        registering.metadata_changed(door.cluster.state.image)
-        await settled(door, 0)
-        assert door.asked == 0
-        door.cluster.append([FeatureLevelRecord(name=METADATA_VERSION, feature_level=17)])
-        registering.metadata_changed(door.cluster.state.image)
-        await settled(door, 1)
-        assert 7 in door.cluster.state.image.cluster.controllers
+        channel = Channel(ControllerCluster(14))
+        registering = registrar(channel)
+        registering.metadata_changed(channel.cluster.state.image)
+        await settled(channel, 0)
+        assert channel.asked == 0
+        channel.cluster.append([FeatureLevelRecord(name=METADATA_VERSION, feature_level=17)])
+        registering.metadata_changed(channel.cluster.state.image)
+        await settled(channel, 1)
+        assert 7 in channel.cluster.state.image.cluster.controllers
 
     asyncio.run(scene())
 
@@ -102,13 +102,13 @@ def test_registration_waits_for_a_metadata_version_that_has_it() -> None:
 def test_close_ends_the_attempts(monkeypatch: Any) -> None:
     async def scene() -> None:
         monkeypatch.setattr(controller_registration, "RETRY_S", 0)
-        door = Door(ControllerCluster(), refusals=10**9)
-        registering = registrar(door)
-        registering.metadata_changed(door.cluster.state.image)
-        await settled(door, 3)
+        channel = Channel(ControllerCluster(), refusals=10**9)
+        registering = registrar(channel)
+        registering.metadata_changed(channel.cluster.state.image)
+        await settled(channel, 3)
         await registering.close()
-        asked = door.asked
-        await settled(door, 0)
-        assert door.asked == asked
+        asked = channel.asked
+        await settled(channel, 0)
+        assert channel.asked == asked
 
     asyncio.run(scene())

@@ -42,7 +42,7 @@ class Controller:
         return response
 
     def node(self) -> ProducerIds:
-        return ProducerIds(1, self, lambda: self.epoch)  # type: ignore[arg-type]  # the part of the door that is used
+        return ProducerIds(1, self, lambda: self.epoch)  # type: ignore[arg-type]  # the part of the channel that is used
 
 
 async def taken(ids: ProducerIds, count: int) -> list[int]:

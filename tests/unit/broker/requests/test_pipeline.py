@@ -10,13 +10,13 @@ from typing import Any, NoReturn, cast
 import pytest
 from tests.support.nodes.net_server import EchoServer, hello, produce, reply_to_shake, shake
 
-from ottla.broker.handlers import MODULES, ON_CONTROLLER
 from ottla.broker.loggers import PythonLoggers
 from ottla.broker.requests import pipeline as requests_pipeline
+from ottla.broker.requests.apis import ON_BROKER, ON_CONTROLLER, load_handler
 from ottla.broker.requests.context import CloseConnection, ConnectionInfo, RequestContext
 from ottla.broker.requests.interception import Interception
 from ottla.broker.requests.parked import Parked
-from ottla.broker.requests.pipeline import Route, load_module
+from ottla.broker.requests.pipeline import Route
 from ottla.errors import BrokenInvariant, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.sim.loop import VirtualLoop
@@ -263,7 +263,7 @@ def test_partly_refused_request_is_counted_and_logged(caplog: pytest.LogCaptureF
         return ProduceResponse(responses=[TopicProduceResponse(name="orders", partition_responses=parts)])
 
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        route = Route(ApiKey.PRODUCE, load_module(ApiKey.PRODUCE), 13, server.pipeline.counters.of(ApiKey.PRODUCE), True)
+        route = Route(ApiKey.PRODUCE, load_handler(ApiKey.PRODUCE), 13, server.pipeline.counters.of(ApiKey.PRODUCE), True)
         context = RequestContext(server.pipeline.services, info, ApiKey.PRODUCE, 9, 41, "billing", 0.0)  # type: ignore[arg-type]  # a fake
         for response in (answer(0, 0), answer(0, ErrorCode.MESSAGE_TOO_LARGE)):
             server.pipeline.conclude(route, context, None, 100, response, None)
@@ -374,7 +374,7 @@ def test_unserved_requests_close_the_connection(
 @pytest.mark.parametrize("is_asked_for", [False, True])
 def test_an_unstable_version_is_served_only_with_its_setting(is_asked_for: bool) -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        server.pipeline._load = lambda key, on_controller: load_module(ApiKey.INIT_PRODUCER_ID)
+        server.pipeline._load = lambda key, on_controller: load_handler(ApiKey.INIT_PRODUCER_ID)
         services = cast(Any, server.pipeline.services)
         services.settings = SimpleNamespace(current=SimpleNamespace(transaction_two_phase_commit_enable=is_asked_for))
         services.producer_ids = SimpleNamespace(take=lambda: 77)
@@ -419,16 +419,16 @@ def test_controller_listener_serves_only_its_own_apis() -> None:
 
 
 def test_every_listed_module_is_there() -> None:
-    listed = [(key, False) for key in MODULES] + [(key, True) for key in ON_CONTROLLER]
+    listed = [(key, False) for key in ON_BROKER] + [(key, True) for key in ON_CONTROLLER]
     for key, on_controller in listed:
-        module = load_module(key, on_controller)
+        module = load_handler(key, on_controller)
         assert module is not None
         assert callable(module.handle)
         assert callable(module.refuse)
         assert ("controller" if on_controller else "broker") in APIS[key].listeners
-    assert load_module(ApiKey.CREATE_ACLS) is None
-    assert load_module(ApiKey.BROKER_HEARTBEAT) is None
-    assert load_module(ApiKey.PRODUCE, True) is None
+    assert load_handler(ApiKey.CREATE_ACLS) is None
+    assert load_handler(ApiKey.BROKER_HEARTBEAT) is None
+    assert load_handler(ApiKey.PRODUCE, True) is None
 
 
 # Interception

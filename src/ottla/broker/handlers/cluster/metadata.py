@@ -68,7 +68,7 @@ def _may_create(context: RequestContext, request: MetadataRequest) -> bool:
 
 
 async def _create_and_answer(context: RequestContext, request: MetadataRequest, missing: list[str]) -> MetadataResponse:
-    failed = await create_missing(context.services, missing, Pauses(context))
+    failed = await create_missing(context, missing, Pauses(context))
     response: MetadataResponse = await future_of(in_slices(context, _answer(context, request, failed)))
     return response
 

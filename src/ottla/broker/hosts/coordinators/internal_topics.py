@@ -77,7 +77,7 @@ async def ensure_internal_topic(services: Services, name: str) -> None:
     wanted = internal_topic(name, services.settings.current)
     assert wanted is not None, f"{name} is not an internal topic"
     request = CreateTopicsRequest(topics=[creatable(name, wanted)])
-    response = await services.door.call(request)
+    response = await services.channel.call(request)
     await services.loader.caught_up()
     result = response.topics[0]
     if result.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):

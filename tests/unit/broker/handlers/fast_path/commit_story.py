@@ -15,10 +15,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.support.nodes.held_partitions import NODE, HeldPartitions, virtual
+from tests.support.nodes.rules import Denying, Throttling
 
 from ottla.broker.handlers.fast_path.commit_frames import FrameAnswers
 from ottla.broker.hosts.coordinators.groups import GroupHost
 from ottla.broker.hosts.coordinators.loading import load_shard
+from ottla.broker.requests.apis import ResourceType
+from ottla.broker.requests.authorization import Grants
 from ottla.broker.requests.context import CloseConnection, ConnectionInfo, Pending
 from ottla.broker.requests.parked import Parked
 from ottla.broker.requests.pipeline import RequestPipeline
@@ -45,7 +48,6 @@ from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAss
 STEPS = 50
 PARTITIONS = 3
 API_KEY = 8
-INFO = ConnectionInfo(1, "PLAINTEXT", ("peer.example", 5123))
 CONFIGS: list[dict[str, object]] = [
     {},
     {"segment.bytes": 1_048_576, "index.interval.bytes": 100},
@@ -60,8 +62,12 @@ NO_TOPICS = bytes(6) + b"\xff\xff\xff\xff"
 class Story:
     """Topics and groups on one node, some with members, and chance."""
 
-    def __init__(self, seed: int, is_fast: bool = True, is_replicated: bool = False) -> None:
+    def __init__(self, seed: int, is_fast: bool = True, is_replicated: bool = False, has_rules: bool = False) -> None:
         self.seed = seed
+        self.info = ConnectionInfo(1, "PLAINTEXT", ("peer.example", 5123))
+        self.authorizer = Denying() if has_rules else None
+        """Denies other things every few requests."""
+        self.throttle = Throttling() if has_rules else None
         self.is_replicated = is_replicated
         """Whether the offsets have a follower, which fetches from time to time."""
         self.chance = random.Random(seed)
@@ -96,7 +102,9 @@ class Story:
         )
         held.services.coordinators = SimpleNamespace(groups=self.host)
         self.pipeline = RequestPipeline(held.services)
-        assert self.pipeline._route(INFO, API_KEY) is not None
+        self.pipeline.authorization.authorizer = self.authorizer
+        self.pipeline.throttle = self.throttle
+        assert self.pipeline._route(self.info, API_KEY) is not None
         self.answers = FrameAnswers(held.services)
         await self.join("classic", None)
         await self.join("static", "instance")
@@ -158,6 +166,10 @@ class Story:
         for step in range(STEPS):
             if step == STEPS // 2 and self.seed % 5 == 0:
                 self.held.disk.faults.append(Fault("append", f"*/{OFFSETS_TOPIC}-1/*", 5, times=1))
+            if self.authorizer is not None and step % 7 == 3:
+                group = (ResourceType.GROUP, self.chance.choice(list(self.members)))
+                topic = (ResourceType.TOPIC, self.chance.choice(["one", "two"]))
+                self.authorizer.deny(*self.chance.choice([[group], [topic], [group, topic], [], []]))
             for _ in range(self.chance.randrange(1, 4) if self.is_crowded else 1):
                 self.send(self.frame())
             await asyncio.sleep(self.chance.choice([0, 0.001, 0.5]))
@@ -176,13 +188,13 @@ class Story:
     def send(self, frame: bytearray) -> None:
         self.pipeline._fast_paths = {API_KEY: self} if self.is_fast else {}
         try:
-            self.replies.append(self.pipeline.handle(INFO, frame))
+            self.replies.append(self.pipeline.handle(self.info, frame))
         except CloseConnection as ended:
             self.replies.append(f"closed: {ended}")
 
-    def answer(self, frame: bytearray) -> list[Part] | Pending | None:
-        """In place of what dispatch would ask, which is asked and counted here."""
-        parts = self.answers.answer(frame)
+    def answer(self, frame: bytearray, grants: Grants | None) -> list[Part] | Pending | None:
+        """In place of what the pipeline would ask, which is asked and counted here."""
+        parts = self.answers.answer(frame, grants)
         self.fast += parts is not None
         return parts
 

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-from ottla.broker.handlers.raft import replica_requests
+from ottla.broker.handlers.nodes import replica_requests
 from ottla.broker.requests.context import ConnectionInfo, Pending, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.support.nodes.fake_node import HANG_UP, FakeNetwork, FakeNode
 
-from ottla.broker.doors.controller_links import Address, ControllerLinks
+from ottla.broker.channel.links import Address, ControllerLinks
 from ottla.link import LinkError
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse

@@ -1,7 +1,7 @@
 """How a broker reaches the active controller: in its own process, or over the network.
 
-`ControllerDoor` is the contract between them: requests in, responses out, in Kafka's own messages. Everything that passes the
-door can cross a network, so a broker does the same whether the controller is in its process or not.
+`ControllerChannel` is the contract between them: requests in, responses out, in Kafka's own messages. Everything that passes
+it can cross a network, so a broker does the same whether the controller is in its process or not.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
-    from ottla.broker.requests.context import RequestContext
+    from ottla.broker.channel.forwarded import ForwardedRequest
 
 
-class ControllerDoor(Protocol):
+class ControllerChannel(Protocol):
     """Takes requests for the active controller."""
 
     async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
@@ -24,7 +24,7 @@ class ControllerDoor(Protocol):
         """
         ...
 
-    async def forward(self, context: RequestContext, request: Message, timeout_ms: int | None = None) -> Any:
+    async def forward(self, request: ForwardedRequest, timeout_ms: int | None = None) -> Any:
         """The response to a client's request, in its version and with its principal, once its records are committed.
 
         Raises `KafkaError` if no controller answers in time. A refusal is a response, or a `KafkaError` too.

@@ -1,20 +1,20 @@
-"""The door to a controller on another node: retries until the timeout, and what the caller gets."""
+"""The channel to a controller on another node: retries until the timeout, and what the caller gets."""
 
 import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from tests.support.nodes.deciding_controller import DecidingController
+from tests.support.nodes.deciding_controller import DecidingController, services_of
 from tests.support.nodes.fake_node import HANG_UP, FakeNetwork, FakeNode
 from tests.support.nodes.held_partitions import virtual
 from tests.support.nodes.images import context_of, image_of
 
-from ottla.broker.doors import ControllerDoor
-from ottla.broker.doors.controller_links import Address, ControllerLinks
-from ottla.broker.doors.envelope import wrap_response
-from ottla.broker.doors.remote import RemoteDoor
-from ottla.broker.requests.principal import decode_principal
+from ottla.broker.channel import ControllerChannel
+from ottla.broker.channel.envelope import decode_principal, wrap_response
+from ottla.broker.channel.forwarded import ForwardedRequest
+from ottla.broker.channel.links import Address, ControllerLinks
+from ottla.broker.channel.remote import RemoteChannel
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.api_table import ApiKey
@@ -36,14 +36,17 @@ def one_by_one(*answers: object) -> Callable[[Any, int], object]:
     return lambda request, version: left.pop(0) if len(left) > 1 else left[0]
 
 
-def door_to(node: FakeNode, leader: Callable[[], Address | None] = lambda: THERE, **options: Any) -> ControllerDoor:
-    return RemoteDoor(ControllerLinks(FakeNetwork({THERE[1:3]: node}), 1), leader, **options)
+def channel_to(
+    node: FakeNode, leader: Callable[[], Address | None] = lambda: THERE, own: DecidingController | None = None
+) -> ControllerChannel:
+    services: Any = None if own is None else services_of(own)
+    return RemoteChannel(ControllerLinks(FakeNetwork({THERE[1:3]: node}), 1), leader, services)
 
 
 def test_request_is_sent_again_until_a_controller_answers() -> None:
     async def run() -> None:
         node = FakeNode({AllocateProducerIdsRequest: one_by_one(NOT_CONTROLLER, HANG_UP, NOT_CONTROLLER, BLOCK)})
-        assert (await door_to(node).call(REQUEST)).producer_id_start == 7000
+        assert (await channel_to(node).call(REQUEST)).producer_id_start == 7000
         assert len(node.asked_for(AllocateProducerIdsRequest)) == 4
         assert node.connections == 2
 
@@ -58,8 +61,8 @@ def test_timeout_also_ends_the_wait_for_requests_before_it() -> None:
             await asyncio.Event().wait()
 
     async def run() -> None:
-        door = RemoteDoor(ControllerLinks(cast(Any, Silent()), 1), lambda: THERE)
-        answers = await asyncio.gather(*(door.call(REQUEST, 25_000) for _ in range(10)), return_exceptions=True)
+        channel = RemoteChannel(ControllerLinks(cast(Any, Silent()), 1), lambda: THERE)
+        answers = await asyncio.gather(*(channel.call(REQUEST, 25_000) for _ in range(10)), return_exceptions=True)
         assert [cast(KafkaError, each).code for each in answers] == [ErrorCode.REQUEST_TIMED_OUT] * 10
         assert asyncio.get_running_loop().time() < 26
 
@@ -70,8 +73,8 @@ def test_leader_that_is_elected_later_is_asked() -> None:
     async def run() -> None:
         node = FakeNode({AllocateProducerIdsRequest: one_by_one(BLOCK)})
         leaders = [None, None, Address(4, "nobody", 9093), THERE]
-        door = door_to(node, lambda: leaders.pop(0) if len(leaders) > 1 else leaders[0])
-        assert (await door.call(REQUEST)).producer_id_start == 7000
+        channel = channel_to(node, lambda: leaders.pop(0) if len(leaders) > 1 else leaders[0])
+        assert (await channel.call(REQUEST)).producer_id_start == 7000
 
     asyncio.run(run())
 
@@ -82,7 +85,7 @@ def test_timeout_ends_the_retries(answer: object) -> None:
         node = FakeNode({AllocateProducerIdsRequest: one_by_one(answer)})
         began_s = asyncio.get_running_loop().time()
         with pytest.raises(KafkaError, match="no controller has answered AllocateProducerIds within 200 ms") as refused:
-            await door_to(node).call(REQUEST, 200)
+            await channel_to(node).call(REQUEST, 200)
         assert refused.value.code == ErrorCode.REQUEST_TIMED_OUT
         assert asyncio.get_running_loop().time() - began_s >= 0.19
 
@@ -102,7 +105,7 @@ def test_timeout_says_whether_the_request_can_have_had_an_effect(leader: Address
     async def run() -> None:
         node = FakeNode({AllocateProducerIdsRequest: one_by_one(None)})
         with pytest.raises(KafkaError, match=said):
-            await door_to(node, lambda: leader).call(REQUEST, 200)
+            await channel_to(node, lambda: leader).call(REQUEST, 200)
 
     asyncio.run(run())
 
@@ -113,7 +116,9 @@ def test_timeout_of_a_read_says_nothing_of_changes(leader: Address | None) -> No
         node = FakeNode({EnvelopeRequest: one_by_one(None)})
         context = context_of(image_of([], {}), ApiKey.LIST_PARTITION_REASSIGNMENTS, 0)
         with pytest.raises(KafkaError) as refused:
-            await door_to(node, lambda: leader).forward(context, ListPartitionReassignmentsRequest(), 100)
+            await channel_to(node, lambda: leader).forward(
+                ForwardedRequest.of(context, ListPartitionReassignmentsRequest()), 100
+            )
         assert str(refused.value).endswith("see that a majority of the controllers is up")
         assert "change" not in str(refused.value)
         assert "effect" not in str(refused.value)
@@ -124,9 +129,9 @@ def test_timeout_of_a_read_says_nothing_of_changes(leader: Address | None) -> No
 def test_controller_that_is_no_longer_known_is_not_the_reason() -> None:
     async def run() -> None:
         leaders = [Address(4, "nobody", 9093), None]
-        door = door_to(FakeNode({}), lambda: leaders.pop(0) if len(leaders) > 1 else leaders[0])
+        channel = channel_to(FakeNode({}), lambda: leaders.pop(0) if len(leaders) > 1 else leaders[0])
         with pytest.raises(KafkaError, match="no controller is known"):
-            await door.call(REQUEST, 200)
+            await channel.call(REQUEST, 200)
 
     asyncio.run(run())
 
@@ -135,8 +140,8 @@ def test_request_to_a_silent_controller_is_sent_again_when_another_is_elected() 
     async def run() -> None:
         node = FakeNode({AllocateProducerIdsRequest: one_by_one(None, BLOCK)})
         leaders = [THERE, None, THERE._replace(epoch=1)]
-        door = door_to(node, lambda: leaders.pop(0) if len(leaders) > 1 else leaders[0])
-        assert (await door.call(REQUEST, 60_000)).producer_id_start == 7000
+        channel = channel_to(node, lambda: leaders.pop(0) if len(leaders) > 1 else leaders[0])
+        assert (await channel.call(REQUEST, 60_000)).producer_id_start == 7000
         assert node.connections == 2
 
     asyncio.run(run())
@@ -147,7 +152,7 @@ def test_refusal_is_an_error_and_not_sent_again() -> None:
         refusal = AllocateProducerIdsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
         node = FakeNode({AllocateProducerIdsRequest: one_by_one(refusal)})
         with pytest.raises(KafkaError, match="refused AllocateProducerIds: STALE_BROKER_EPOCH") as refused:
-            await door_to(node).call(REQUEST)
+            await channel_to(node).call(REQUEST)
         assert refused.value.code == ErrorCode.STALE_BROKER_EPOCH
         assert len(node.asked_for(AllocateProducerIdsRequest)) == 1
 
@@ -160,7 +165,7 @@ def test_clients_request_travels_in_an_envelope() -> None:
         busy = EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
         node = FakeNode({EnvelopeRequest: one_by_one(busy, wrap_response(response, 4, 1))})
         context = context_of(image_of([], {}), ApiKey.DELETE_TOPICS, 4)
-        answer = await door_to(node).forward(context, DeleteTopicsRequest(topic_names=["t"]), 30_000)
+        answer = await channel_to(node).forward(ForwardedRequest.of(context, DeleteTopicsRequest(topic_names=["t"])), 30_000)
         assert [each.name for each in answer.responses] == ["t"]
         first, second = node.asked_for(EnvelopeRequest)
         assert first == second
@@ -183,7 +188,7 @@ def test_envelope_without_a_response_is_an_error(envelope: EnvelopeResponse, cod
         node = FakeNode({EnvelopeRequest: one_by_one(envelope)})
         context = context_of(image_of([], {}), ApiKey.DELETE_TOPICS, 4)
         with pytest.raises(KafkaError) as refused:
-            await door_to(node).forward(context, DeleteTopicsRequest(topic_names=["t"]))
+            await channel_to(node).forward(ForwardedRequest.of(context, DeleteTopicsRequest(topic_names=["t"])))
         assert refused.value.code == code
 
     asyncio.run(run())
@@ -200,15 +205,15 @@ def test_own_controller_is_asked_while_it_is_active() -> None:
     async def run() -> None:
         own, node = Own(), FakeNode({AllocateProducerIdsRequest: one_by_one(BLOCK)})
         epoch = own.cluster.register(1)
-        door = door_to(node, own=own)
+        channel = channel_to(node, own=own)
         request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch)
-        assert (await door.call(request)).producer_id_start == 0
+        assert (await channel.call(request)).producer_id_start == 0
         with pytest.raises(KafkaError) as refused:
-            await door.call(REQUEST)
+            await channel.call(REQUEST)
         assert refused.value.code == ErrorCode.STALE_BROKER_EPOCH
         assert not node.asked
         own.is_active = False
-        assert (await door.call(request)).producer_id_start == 7000
+        assert (await channel.call(request)).producer_id_start == 7000
 
     asyncio.run(run())
 
@@ -223,7 +228,7 @@ def test_request_goes_to_the_new_leader_when_the_own_controller_loses_the_lead()
             own.is_active = False
             return leaders.pop(0) if len(leaders) > 1 else leaders[0]
 
-        waiting = asyncio.ensure_future(door_to(node, leader, own=own).call(REQUEST))
+        waiting = asyncio.ensure_future(channel_to(node, leader, own=own).call(REQUEST))
         await asyncio.sleep(0.01)
         own.is_active = False
         assert (await waiting).producer_id_start == 7000

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.broker.requests.principal import ANONYMOUS, Principal, decode_principal, encode_principal
+from ottla.broker.channel.envelope import decode_principal, encode_principal
 from ottla.errors import DecodeError
+from ottla.ids import ANONYMOUS, Principal
 
 NAMES = st.text(max_size=200)
 
