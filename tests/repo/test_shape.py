@@ -58,7 +58,7 @@ def test_readme_names_the_make_targets() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "make demo" in readme
     assert "make test" in readme
-    assert readme.count("<!-- bench:begin -->") == readme.count("<!-- bench:end -->") == 1
+    assert readme.count("<!-- figures:begin -->") == readme.count("<!-- figures:end -->") == 1
 
 
 def test_examples_in_the_readme_work() -> None:
