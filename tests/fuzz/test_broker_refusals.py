@@ -6,9 +6,9 @@ from typing import Any, cast
 import pytest
 from tests.support.hostile.hostile_requests import random_request
 
-from ottla.broker.dispatch import load_module
 from ottla.broker.handlers import MODULES
-from ottla.broker.request import CloseConnection, ConnectionInfo, RequestContext
+from ottla.broker.requests.context import CloseConnection, ConnectionInfo, RequestContext
+from ottla.broker.requests.pipeline import load_module
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.apis import APIS, ApiKey

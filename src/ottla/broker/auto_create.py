@@ -18,7 +18,7 @@ from ottla.wire.elements import MANY_ELEMENTS
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 if TYPE_CHECKING:
-    from ottla.broker.lane import Pauses
+    from ottla.broker.requests.scheduler import Pauses
     from ottla.broker.services import Services
 
 _DEFAULT = -1

@@ -17,7 +17,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from ottla.broker.dispatch import Dispatcher
 from ottla.broker.hosts.cluster_metrics import ElectionCounter
 from ottla.broker.hosts.controller import ControllerHost
 from ottla.broker.hosts.metadata_loader import MetadataLoader
@@ -27,6 +26,7 @@ from ottla.broker.hosts.starting import join_metadata, start_metadata, unless_gi
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.net.listeners import Listeners
 from ottla.broker.node_settings import address_text, controller_settings, endpoints_of, net_settings, warn_of_settings
+from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.broker.roles.storage import Storage
 from ottla.broker.services import NodeServices, Services
 from ottla.broker.settings import BrokerSettings
@@ -62,11 +62,11 @@ class Node:
         self._registrar: ControllerRegistrar | None = None
         self._stopping = AsyncExitStack()  # stops parts in the opposite order of their start
         self._endpoints: list[Endpoint] = []
-        self.dispatcher = Dispatcher()
-        self.dispatcher.on_broken = self._break
-        self.dispatcher.lane.workers = world.compute
-        self.dispatcher.health.watch(world.loop_watch)
-        self.listeners = Listeners(world, net_settings(settings.current), self.dispatcher)
+        self.pipeline = RequestPipeline()
+        self.pipeline.on_broken = self._break
+        self.pipeline.scheduler.workers = world.compute
+        self.pipeline.health.watch(world.loop_watch)
+        self.listeners = Listeners(world, net_settings(settings.current), self.pipeline)
         self._quorum_listeners: Listeners | None = None
         """The controller's listeners if they are served longer than the broker's: the other voters need them."""
         self.node_id = settings.current.node_id
@@ -110,7 +110,7 @@ class Node:
     @property
     def services(self) -> Services:
         """The services of the node's broker."""
-        services = self.dispatcher.services
+        services = self.pipeline.services
         assert isinstance(services, Services), "a started node with a broker has its services"
         return services
 
@@ -145,10 +145,10 @@ class Node:
         names, mine = config.controller_listener_names, list(config.listeners)
         bound: dict[str, tuple[str, int]] = {}
         if is_apart:
-            dispatcher = Dispatcher()
-            dispatcher.on_broken = self._break
-            dispatcher.lane.workers = self._world.compute
-            self._quorum_listeners = Listeners(self._world, net_settings(config), dispatcher)
+            pipeline = RequestPipeline()
+            pipeline.on_broken = self._break
+            pipeline.scheduler.workers = self._world.compute
+            self._quorum_listeners = Listeners(self._world, net_settings(config), pipeline)
             bound = await self._quorum_listeners.open([each for each in mine if each.name in names], names)
             self._stopping.callback(self._quorum_listeners.abort)
             mine = [each for each in mine if each.name not in names]
@@ -181,7 +181,7 @@ class Node:
     def _serve_quorum(self, node: NodeServices) -> None:
         """Answer the other voters from now on, until this node's broker has left the cluster."""
         if self._quorum_listeners is not None:
-            self._quorum_listeners.dispatcher.services = node
+            self._quorum_listeners.pipeline.services = node
             self._quorum_listeners.serve()
             self._stopping.push_async_callback(self._quorum_listeners.close)
             self._stopping.push_async_callback(self._stay_in_quorum)
@@ -219,7 +219,7 @@ class Node:
         await unless_given_up(wait_joined(node.quorum, node.loader), self._given_up)
 
     def _serve(self, services: NodeServices) -> None:
-        self.dispatcher.services = services
+        self.pipeline.services = services
         self.listeners.serve()
         self._stopping.push_async_callback(self.listeners.close)
 
@@ -249,7 +249,7 @@ class Node:
             quorum=quorum,
             loader=loader,
             controller=controller,
-            lane=self.dispatcher.lane,
+            scheduler=self.pipeline.scheduler,
             elections=self._elections,
         )
 
@@ -261,7 +261,7 @@ class Node:
         from ottla.broker.metrics_server import MetricsServer
 
         broker = services if isinstance(services, Services) else None
-        page = NodeMetrics(services, self.dispatcher.counters, self.dispatcher.health, broker).page
+        page = NodeMetrics(services, self.pipeline.counters, self.pipeline.health, broker).page
         server = await MetricsServer.start(self._world.network, host, port, page)
         self._stopping.push_async_callback(server.stop)
         self.metrics_port = server.port

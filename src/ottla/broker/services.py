@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from ottla.broker.hosts.metadata_loader import MetadataLoader
     from ottla.broker.hosts.producer_ids import ProducerIds
     from ottla.broker.hosts.quorum import QuorumHost
-    from ottla.broker.lane import Lane
     from ottla.broker.membership import Membership
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.moving import Moves
     from ottla.broker.partitions.partitions import Partitions
     from ottla.broker.replication.replication import Replication
+    from ottla.broker.requests.scheduler import Scheduler
     from ottla.broker.settings import BrokerSettings
     from ottla.env import World
     from ottla.log.directories.log_directories import LogDirectories
@@ -37,7 +37,7 @@ class NodeServices:
     quorum: QuorumHost
     loader: MetadataLoader
     controller: ControllerHost
-    lane: Lane
+    scheduler: Scheduler
     elections: ElectionCounter
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple, cast
 
-from ottla.broker.dispatch import load_module
-from ottla.broker.interception import Interception
-from ottla.broker.request import RequestContext
+from ottla.broker.requests.context import RequestContext
+from ottla.broker.requests.interception import Interception
+from ottla.broker.requests.pipeline import load_module
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID

@@ -11,7 +11,7 @@ from ottla.wire.apis import APIS, ApiKey
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
-    from ottla.broker.request import RequestContext
+    from ottla.broker.requests.context import RequestContext
 
 _TOPIC_RESOURCE: Final = 2
 

@@ -11,9 +11,9 @@ import asyncio
 import time
 from typing import Any, Final, NamedTuple
 
-from ottla.broker.interception import Interception
 from ottla.broker.net.listeners import Listeners
-from ottla.broker.request import RequestContext
+from ottla.broker.requests.context import RequestContext
+from ottla.broker.requests.interception import Interception
 from ottla.errors import KafkaError
 from ottla.errors.codes import error_name
 from ottla.errors.texts import counted
@@ -184,7 +184,7 @@ class FaultTable:
         self._hit = asyncio.Event()
 
     def intercept(self, context: RequestContext, request: Message) -> Interception | None:
-        """`Dispatcher.intercept`."""
+        """`RequestPipeline.intercept`."""
         if context.client_id == HELPER_CLIENT_ID:
             self._helper_connections.add(context.connection.id)
             return None

@@ -13,8 +13,8 @@ from tests.support.servers.kafka_server import KafkaServer
 from ottla.broker.doors.controller_links import Address, ControllerLinks
 from ottla.broker.doors.envelope import wrap_request
 from ottla.broker.doors.remote import RemoteDoor
-from ottla.broker.principal import Principal
-from ottla.broker.request import RequestContext
+from ottla.broker.requests.context import RequestContext
+from ottla.broker.requests.principal import Principal
 from ottla.env.real.net import RealNetwork
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

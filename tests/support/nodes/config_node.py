@@ -13,9 +13,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from ottla.broker.handlers import MODULES
-from ottla.broker.lane import Lane
 from ottla.broker.metadata_cache import MetadataCache
-from ottla.broker.request import ConnectionInfo, RequestContext, future_of
+from ottla.broker.requests.context import ConnectionInfo, RequestContext, future_of
+from ottla.broker.requests.scheduler import Scheduler
 from ottla.broker.services import Services
 from ottla.broker.settings import BrokerSettings, SettingsChange
 from ottla.errors import KafkaError
@@ -93,7 +93,7 @@ class ConfigNode:
                 metadata=self.metadata,
                 door=SimpleNamespace(forward=self.forward),
                 loader=SimpleNamespace(caught_up=self.caught_up),
-                lane=Lane(now_s=lambda: 0.0),
+                scheduler=Scheduler(now_s=lambda: 0.0),
             ),
         )
 

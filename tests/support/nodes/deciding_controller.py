@@ -6,8 +6,8 @@ from typing import Any
 from tests.support.nodes.controller_cluster import ControllerCluster
 from tests.support.nodes.images import context_of
 
-from ottla.broker.dispatch import load_module
-from ottla.broker.request import future_of
+from ottla.broker.requests.context import future_of
+from ottla.broker.requests.pipeline import load_module
 from ottla.errors import KafkaError
 from ottla.metadata.controller.apis import decision_of
 from ottla.wire.apis import APIS

@@ -24,7 +24,7 @@ from ottla.broker.handlers.data import fetch, list_offsets
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.replication import fetcher
 from ottla.broker.replication.replication import Replication
-from ottla.broker.request import Handled, Pending, future_of
+from ottla.broker.requests.context import Handled, Pending, future_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import DIRECTORY_UNASSIGNED, Uuid

@@ -17,7 +17,7 @@ from tests.support.nodes.held_partitions import HeldPartitions, only_answer, wai
 from ottla.broker.handlers.transactions import end_txn, init_producer_id
 from ottla.broker.hosts.coordinators.coordinators import Coordinators
 from ottla.broker.hosts.coordinators.transactions import TransactionHost
-from ottla.broker.request import Pending
+from ottla.broker.requests.context import Pending
 from ottla.coordinator.contract import Producer
 from ottla.coordinator.transactions.states import NAMES
 from ottla.errors import KafkaError

@@ -10,7 +10,7 @@ from ottla.broker.doors.controller_links import Address, ControllerLinks
 from ottla.broker.doors.remote import RemoteDoor
 from ottla.broker.formatting import FormatOptions, format_directories, format_if_new
 from ottla.broker.node import Node
-from ottla.broker.request import future_of
+from ottla.broker.requests.context import future_of
 from ottla.broker.services import NodeServices, Services
 from ottla.config.broker import BrokerConfig
 from ottla.env import World
@@ -86,7 +86,7 @@ def registration(node: Node) -> BrokerRegistrationRequest:
 def test_controller_alone_serves_brokers_of_other_machines() -> None:
     async def work(stage: Stage) -> None:
         node = await stage.start("controller")
-        services = node.dispatcher.services
+        services = node.pipeline.services
         assert services is not None
         assert not isinstance(services, Services), "it has no partitions and no coordinators"
         assert node.bootstrap_servers == "here:9093"
@@ -108,7 +108,7 @@ def test_controller_alone_serves_brokers_of_other_machines() -> None:
         assert not node.broken.done()
 
         node = await stage.start("controller")
-        services = node.dispatcher.services
+        services = node.pipeline.services
         assert services is not None
         assert "t" in services.metadata.image.topics.by_name, "what it decided is there after a restart"
         await node.stop()
@@ -184,8 +184,8 @@ def test_broker_alone_joins_the_cluster_of_another_controller() -> None:
         await until(lambda: broker.services.partitions.find("t", 2) is not None)
         found = await link.request(MetadataRequest(topics=None))
         assert [(topic.name, [each.leader_id for each in topic.partitions]) for topic in found.topics] == [("t", [2, 2, 2])]
-        assert controller.dispatcher.services is not None
-        state = controller.dispatcher.services.controller.state
+        assert controller.pipeline.services is not None
+        state = controller.pipeline.services.controller.state
         contact_ms = state.sessions.get(2)
         assert contact_ms is not None
         before_ms = contact_ms.contact_ms
@@ -202,7 +202,7 @@ def test_broker_alone_joins_the_cluster_of_another_controller() -> None:
 def test_killed_broker_is_fenced_when_its_session_ends() -> None:
     async def work(stage: Stage) -> None:
         node = await stage.start("controller")
-        services = node.dispatcher.services
+        services = node.pipeline.services
         assert services is not None
         links = ControllerLinks(stage.network.host("there"), 7)
         door = RemoteDoor(links, lambda: CONTROLLER)
@@ -286,8 +286,8 @@ class Three:
             await asyncio.sleep(0.05)
 
     def services(self, node: Node) -> NodeServices:
-        assert node.dispatcher.services is not None
-        return node.dispatcher.services
+        assert node.pipeline.services is not None
+        return node.pipeline.services
 
     async def stop(self, number: int) -> None:
         await self.nodes.pop(number).stop()
@@ -355,8 +355,8 @@ def test_quorum_shares_neither_memory_nor_turns_with_the_clients_of_its_nodes() 
             apart = node._quorum_listeners
             assert apart is not None
             assert apart.memory is not node.listeners.memory
-            assert apart.dispatcher.lane is not node.dispatcher.lane
-            assert apart.dispatcher.lane.workers is node.dispatcher.lane.workers
+            assert apart.pipeline.scheduler is not node.pipeline.scheduler
+            assert apart.pipeline.scheduler.workers is node.pipeline.scheduler.workers
         await asyncio.gather(*(three.stop(number) for number in (1, 2, 3)))
 
     loop.run(run())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
-    from ottla.broker.request import RequestContext
+    from ottla.broker.requests.context import RequestContext
 
 
 class ControllerDoor(Protocol):

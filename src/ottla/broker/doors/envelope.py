@@ -13,7 +13,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker.principal import encode_principal
+from ottla.broker.requests.principal import encode_principal
 from ottla.errors import DecodeError
 from ottla.wire.apis import APIS
 from ottla.wire.base import Message, Part
@@ -22,7 +22,7 @@ from ottla.wire.headers import encode_request, encode_response, read_response_he
 from ottla.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.request import RequestContext
+    from ottla.broker.requests.context import RequestContext
 
 _SIZE_BYTES: Final = 4
 _LOOPBACK: Final = b"\x7f\0\0\1"

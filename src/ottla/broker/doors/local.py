@@ -10,7 +10,7 @@ from ottla.wire.base import Message
 
 if TYPE_CHECKING:
     from ottla.broker.hosts.controller import ControllerHost
-    from ottla.broker.request import RequestContext
+    from ottla.broker.requests.context import RequestContext
 
 
 class LocalDoor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker.request import future_of
+from ottla.broker.requests.context import future_of
 from ottla.wire.api_table import ApiKey
 from ottla.wire.base import Message
 

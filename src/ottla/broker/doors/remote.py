@@ -23,7 +23,7 @@ from ottla.wire.base import Message
 
 if TYPE_CHECKING:
     from ottla.broker.hosts.controller import ControllerHost
-    from ottla.broker.request import RequestContext
+    from ottla.broker.requests.context import RequestContext
 
 BACKOFF_MS: Final = 50
 WATCH_S: Final = 0.1

@@ -2,7 +2,7 @@
 
 A handler's module has two plain functions:
 
-    handle(context: RequestContext, request) -> Handled                      the response, now or later (broker/request.py)
+    handle(context: RequestContext, request) -> Handled   the response, now or later (`requests/context.py`)
     refuse(context: RequestContext, request, error: KafkaError) -> Message | None   the API's response to a failed request
 
 `MODULES` is the one list of what a broker's listeners serve, `ON_CONTROLLER` of what a controller's listeners serve:

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ottla.broker.lane import BackgroundPauses
+from ottla.broker.requests.scheduler import BackgroundPauses
 from ottla.errors import KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.image.delta import MetadataDelta

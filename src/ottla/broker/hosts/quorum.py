@@ -18,7 +18,7 @@ from ottla.broker.hosts.quorum_driver import LeaderListener, QuorumDriver
 from ottla.broker.hosts.quorum_facts import QuorumFacts, facts_of
 from ottla.broker.hosts.quorum_peers import QuorumPeers
 from ottla.broker.hosts.quorum_settings import check_alone, raft_settings
-from ottla.broker.request import Pending
+from ottla.broker.requests.context import Pending
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid

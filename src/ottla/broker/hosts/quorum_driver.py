@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ottla.broker.request import Pending
+from ottla.broker.requests.context import Pending
 from ottla.errors import CorruptRecords, DecodeError, LogDirectoryFailed, OttlaError
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.raft import effects as fx

@@ -11,13 +11,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 
-from ottla.broker.dispatch import Dispatcher
 from ottla.broker.net.connection import Connection
 from ottla.broker.net.limits import ConnectionLimits, ListenerCount
-from ottla.broker.net.memory import FOLLOWERS_BYTES, RequestMemory
 from ottla.broker.net.settings import NetSettings
-from ottla.broker.request import ConnectionInfo
-from ottla.broker.request_log import request_log
+from ottla.broker.requests.context import ConnectionInfo
+from ottla.broker.requests.memory import FOLLOWERS_BYTES, RequestMemory
+from ottla.broker.requests.pipeline import RequestPipeline
+from ottla.broker.requests.request_log import request_log
 from ottla.config.listeners import Listener as ListenerSetting
 from ottla.env import Listener, SocketOptions, Stream, World
 from ottla.wire.framing import READ_AHEAD_BYTES
@@ -64,11 +64,11 @@ class OpenListener:
 class Listeners:
     """A node's listeners: `open` binds the ports, `serve` begins to accept, `close` answers open requests, `abort` does not."""
 
-    def __init__(self, world: World, settings: NetSettings, dispatcher: Dispatcher) -> None:
+    def __init__(self, world: World, settings: NetSettings, pipeline: RequestPipeline) -> None:
         self._network = world.network
         self._settings = settings
-        self.dispatcher = dispatcher
-        self._counters = dispatcher.counters.connections
+        self.pipeline = pipeline
+        self._counters = pipeline.counters.connections
         self._limits = {False: ConnectionLimits(settings), True: ConnectionLimits(settings)}  # by is_controller
         self._read_ahead = bytearray(READ_AHEAD_BYTES)
         self._listeners: list[OpenListener] = []
@@ -176,7 +176,7 @@ class Listeners:
         refusal = listener.limits.refusal(host)
         if refusal is not None:
             self._counters.refused += 1
-            self.dispatcher.fault_log.report(
+            self.pipeline.fault_log.report(
                 logging.WARNING, host, "refusing a connection on %s: %s", listener.count.name, refusal
             )
             return None
@@ -190,7 +190,7 @@ class Listeners:
         connection = Connection(
             stream,
             info,
-            self.dispatcher,
+            self.pipeline,
             self.memory,
             self._settings.socket_request_max_bytes,
             self._read_ahead,

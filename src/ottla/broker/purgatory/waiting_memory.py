@@ -12,7 +12,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ottla.broker.lane import SlicedWork
+    from ottla.broker.requests.scheduler import SlicedWork
 
 GRACE_S = 5.0
 

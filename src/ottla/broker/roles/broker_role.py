@@ -157,7 +157,7 @@ class BrokerRole:
             quorum=node.quorum,
             loader=node.loader,
             controller=node.controller,
-            lane=node.lane,
+            scheduler=node.scheduler,
             elections=node.elections,
             door=self._door,
             membership=self.membership,

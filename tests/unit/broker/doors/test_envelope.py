@@ -4,8 +4,8 @@ import pytest
 from tests.support.nodes.images import context_of, image_of
 
 from ottla.broker.doors.envelope import address_text, packed_address, unwrap_response, wrap_request, wrap_response
-from ottla.broker.principal import Principal, decode_principal
-from ottla.broker.request import RequestContext
+from ottla.broker.requests.context import RequestContext
+from ottla.broker.requests.principal import Principal, decode_principal
 from ottla.errors import DecodeError
 from ottla.wire.api_table import ApiKey
 from ottla.wire.headers import parse_request

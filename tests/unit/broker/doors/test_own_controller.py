@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from tests.support.nodes.deciding_controller import DecidingController
 
 from ottla.broker.doors.own_controller import VOTER_CHANGES, answer_of
-from ottla.broker.request import Pending
+from ottla.broker.requests.context import Pending
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.controller.apis import DECISIONS
 from ottla.wire.base import Message

@@ -14,7 +14,7 @@ from ottla.broker.doors import ControllerDoor
 from ottla.broker.doors.controller_links import Address, ControllerLinks
 from ottla.broker.doors.envelope import wrap_response
 from ottla.broker.doors.remote import RemoteDoor
-from ottla.broker.principal import decode_principal
+from ottla.broker.requests.principal import decode_principal
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.api_table import ApiKey

@@ -9,7 +9,7 @@ from tests.support.nodes.quorum_server import until
 
 from ottla.broker.hosts.quorum_driver import QuorumDriver
 from ottla.broker.hosts.quorum_peers import QuorumPeers
-from ottla.broker.request import Pending
+from ottla.broker.requests.context import Pending
 from ottla.errors import BrokenInvariant
 from ottla.raft import effects as fx
 from ottla.raft.election import ElectionState

@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.nodes.quorum_server import QuorumServer, until
 from tests.support.servers.kafka_server import free_ports
 
-from ottla.broker.request import future_of
+from ottla.broker.requests.context import future_of
 from ottla.env.real.world import real_world
 from ottla.errors.codes import ErrorCode
 from ottla.wire.base import Message

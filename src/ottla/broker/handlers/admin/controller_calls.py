@@ -16,7 +16,7 @@ import asyncio
 from typing import Any, Final
 
 from ottla.broker.doors.own_controller import READS
-from ottla.broker.request import PendingTask, RequestContext
+from ottla.broker.requests.context import PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.apis import APIS

@@ -13,7 +13,7 @@ import re
 from typing import Final
 
 from ottla.broker.handlers import MODULES, ON_CONTROLLER, versions_served
-from ottla.broker.request import RequestContext
+from ottla.broker.requests.context import RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.features import KRAFT_VERSION, SUPPORTED_FEATURES

@@ -20,8 +20,8 @@ from ottla.broker.handlers.cluster.cluster_view import (
     unknown_topic_code,
     view_partition,
 )
-from ottla.broker.lane import Pauses, in_slices
-from ottla.broker.request import Handled, PendingTask, RequestContext, future_of
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext, future_of
+from ottla.broker.requests.scheduler import Pauses, in_slices
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS, ZERO_UUID, Uuid

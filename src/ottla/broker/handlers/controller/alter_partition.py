@@ -5,9 +5,9 @@ v3: the epoch of each broker in the ISR, so that a restarted broker does not get
 
 from __future__ import annotations
 
-from ottla.broker.authorization import check_cluster_action
 from ottla.broker.handlers.admin.controller_calls import ask_own_controller
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.authorization import check_cluster_action
+from ottla.broker.requests.context import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 

@@ -6,11 +6,11 @@ There is only version 0.
 
 from __future__ import annotations
 
-from ottla.broker.authorization import check_cluster_action
-from ottla.broker.dispatch import load_module
 from ottla.broker.doors.envelope import address_text, wrap_response
-from ottla.broker.principal import decode_principal
-from ottla.broker.request import ConnectionInfo, Handled, PendingTask, RequestContext, future_of
+from ottla.broker.requests.authorization import check_cluster_action
+from ottla.broker.requests.context import ConnectionInfo, Handled, PendingTask, RequestContext, future_of
+from ottla.broker.requests.pipeline import load_module
+from ottla.broker.requests.principal import decode_principal
 from ottla.errors import DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.apis import APIS

@@ -1,7 +1,7 @@
 """Offset commits answered from frame to frame: the door to `kernel_commit.py`, and what it looks up only once.
 
-Dispatch hands `FrameAnswers` every OffsetCommit before it decodes it. None says that it declines the request: nothing has been
-changed, and `offset_commit.py` handles it.
+The pipeline hands `FrameAnswers` every OffsetCommit before it decodes it. None says that it declines the request: nothing
+has been changed, and `offset_commit.py` handles it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ottla.wire.base import Part
 from ottla.wire.varint import decode_uvarint
 
 if TYPE_CHECKING:
-    from ottla.broker.request import Pending
+    from ottla.broker.requests.context import Pending
     from ottla.broker.services import Services
 
 if TYPE_CHECKING or not PURE_ASKED:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ottla.broker.handlers.fast_path.kernel_commit_records import Commit, KnownGroup, KnownTopic
-    from ottla.broker.request import Pending
+    from ottla.broker.requests.context import Pending
     from ottla.coordinator.contract import Instant
 
 _API_KEY = 8

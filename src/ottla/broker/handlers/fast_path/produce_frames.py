@@ -1,6 +1,6 @@
 """Produce requests answered from frame to frame: the door to `kernel_produce.py`, and what is too rare for it.
 
-Dispatch hands `FrameAnswers` every produce request before it decodes it. What it declines has changed nothing: `produce.py`
+The pipeline hands `FrameAnswers` every produce request before it decodes it. What it declines has changed nothing: `produce.py`
 handles it.
 """
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers.data.produce import TOPIC_IDS_SINCE, fail
 from ottla.broker.handlers.fast_path.produce_elements import has_many_elements
-from ottla.broker.parked import PARSED_ON_LOOP_BYTES
 from ottla.broker.purgatory.acks import DelayedFrame
-from ottla.broker.request import Declined, Pending
+from ottla.broker.requests.context import Declined, Pending
+from ottla.broker.requests.parked import PARSED_ON_LOOP_BYTES
 from ottla.ids import Uuid
 from ottla.records.kernels import PURE_ASKED, load_variant
 from ottla.wire.base import Part

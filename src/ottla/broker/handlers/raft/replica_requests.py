@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.broker.request import Pending, RequestContext
+from ottla.broker.requests.context import Pending, RequestContext
 from ottla.errors import KafkaError
 from ottla.wire.apis import APIS
 from ottla.wire.base import Message

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.handlers.groups.group_calls import caller_of, code_of
 from ottla.broker.handlers.portions import PendingPortions, handle_in_portions
 from ottla.broker.hosts.coordinators.verification import Begun
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext
 from ottla.coordinator.contract import Effects, Instant, Producer, Reply
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.hosts.coordinators.runtime import CoordinatorRuntime
-from ottla.broker.net.memory import request_memory_limit
+from ottla.broker.requests.memory import request_memory_limit
 from ottla.coordinator.contract import Producer
 from ottla.coordinator.groups.memory import MemberMemory
 from ottla.coordinator.groups.settings import GroupSettings

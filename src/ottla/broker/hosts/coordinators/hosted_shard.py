@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ottla.broker.partitions.partition import ALL_IN_SYNC, Partition
-from ottla.broker.request import Pending
+from ottla.broker.requests.context import Pending
 from ottla.coordinator.contract import Answer, CoordinatorRecord, Effects, Instant, Producer, Reply, Shard
 from ottla.errors import KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode

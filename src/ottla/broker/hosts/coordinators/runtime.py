@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ottla.broker.hosts.coordinators.hosted_shard import HostedShard, PendingReply, ShardOwner
 from ottla.broker.hosts.coordinators.loading import READ_BYTES, load_shard
-from ottla.broker.request import future_of
+from ottla.broker.requests.context import future_of
 from ottla.coordinator.contract import Effects, Instant, Reply, Shard
 from ottla.coordinator.placement import partition_for
 from ottla.errors import KafkaError

@@ -7,7 +7,7 @@ import pytest
 from tests.support.nodes.images import context_of, image_of
 
 from ottla.broker.handlers.admin import raft_voters
-from ottla.broker.request import RequestContext, future_of
+from ottla.broker.requests.context import RequestContext, future_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.base import Message

@@ -7,7 +7,7 @@ import pytest
 
 from ottla.broker.handlers import MODULES, ON_CONTROLLER
 from ottla.broker.handlers.cluster import api_versions
-from ottla.broker.request import ConnectionInfo, RequestContext
+from ottla.broker.requests.context import ConnectionInfo, RequestContext
 from ottla.broker.services import Services
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

@@ -8,8 +8,8 @@ from tests.support.raft.replicas import elected, key
 
 from ottla.broker.handlers.cluster import describe_quorum
 from ottla.broker.hosts.quorum_facts import facts_of
-from ottla.broker.lane import Lane
-from ottla.broker.request import ConnectionInfo, RequestContext, future_of
+from ottla.broker.requests.context import ConnectionInfo, RequestContext, future_of
+from ottla.broker.requests.scheduler import Scheduler
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.describe_quorum import (
@@ -27,7 +27,7 @@ def described(
     replica.follower_fetched(key(2), 1, 6000)
     quorum = SimpleNamespace(is_leader=is_leader, facts=lambda: facts_of(replica, 1_000_000, 7000))
     connection = ConnectionInfo(1, "CONTROLLER", ("h", 1), is_controller)
-    services = cast(Any, SimpleNamespace(quorum=quorum, door=door, lane=Lane(lambda: 0.0)))
+    services = cast(Any, SimpleNamespace(quorum=quorum, door=door, scheduler=Scheduler(lambda: 0.0)))
     context = RequestContext(services, connection, DescribeQuorumRequest.KEY, version, 1, "c", 0.0)
     asked = DescribeQuorumRequestTopicData(topic_name=topic, partitions=[DescribeQuorumRequestPartitionData()])
     return describe_quorum.handle(context, DescribeQuorumRequest(topics=[asked]))

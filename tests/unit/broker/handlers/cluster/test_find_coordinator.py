@@ -8,7 +8,7 @@ from tests.support.nodes.images import context_of, image_of
 from tests.support.peers.raw_client import RawClient
 
 from ottla.broker.handlers.cluster import find_coordinator
-from ottla.broker.request import Pending, future_of
+from ottla.broker.requests.context import Pending, future_of
 from ottla.broker.solo_settings import solo_settings
 from ottla.config.broker import BrokerConfig
 from ottla.coordinator.placement import partition_for

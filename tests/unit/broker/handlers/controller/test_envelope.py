@@ -5,7 +5,7 @@ from tests.support.nodes.deciding_controller import DecidingController
 from tests.support.nodes.images import context_of, image_of
 
 from ottla.broker.doors.envelope import unwrap_response, wrap_request
-from ottla.broker.request import RequestContext
+from ottla.broker.requests.context import RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.api_table import ApiKey

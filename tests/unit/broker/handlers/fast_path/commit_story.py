@@ -16,12 +16,12 @@ from typing import Any
 
 from tests.support.nodes.held_partitions import NODE, HeldPartitions, virtual
 
-from ottla.broker.dispatch import Dispatcher
 from ottla.broker.handlers.fast_path.commit_frames import FrameAnswers
 from ottla.broker.hosts.coordinators.groups import GroupHost
 from ottla.broker.hosts.coordinators.loading import load_shard
-from ottla.broker.parked import Parked
-from ottla.broker.request import CloseConnection, ConnectionInfo, Pending
+from ottla.broker.requests.context import CloseConnection, ConnectionInfo, Pending
+from ottla.broker.requests.parked import Parked
+from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.env.repeated_lines import RepeatedLines
 from ottla.ids import OFFSETS_TOPIC, Uuid
 from ottla.log.read import Isolation
@@ -95,8 +95,8 @@ class Story:
             RepeatedLines(held.services.world.clock, logging.getLogger("ottla.test")),
         )
         held.services.coordinators = SimpleNamespace(groups=self.host)
-        self.dispatcher = Dispatcher(held.services)
-        assert self.dispatcher._route(INFO, API_KEY) is not None
+        self.pipeline = RequestPipeline(held.services)
+        assert self.pipeline._route(INFO, API_KEY) is not None
         self.answers = FrameAnswers(held.services)
         await self.join("classic", None)
         await self.join("static", "instance")
@@ -165,7 +165,7 @@ class Story:
                 await self.change_the_cluster()
         await asyncio.sleep(1)
         self.following.cancel()
-        counters = self.dispatcher.counters.apis[API_KEY]
+        counters = self.pipeline.counters.apis[API_KEY]
         return {
             "replies": [self.shown(reply) for reply in self.replies],
             "counters": [counters.requests, counters.errors, counters.bytes_in, counters.bytes_out],
@@ -174,9 +174,9 @@ class Story:
         }
 
     def send(self, frame: bytearray) -> None:
-        self.dispatcher._fast_paths = {API_KEY: self} if self.is_fast else {}
+        self.pipeline._fast_paths = {API_KEY: self} if self.is_fast else {}
         try:
-            self.replies.append(self.dispatcher.dispatch(INFO, frame))
+            self.replies.append(self.pipeline.handle(INFO, frame))
         except CloseConnection as ended:
             self.replies.append(f"closed: {ended}")
 

@@ -13,10 +13,10 @@ from typing import Any
 from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, virtual
 
-from ottla.broker.dispatch import Dispatcher
 from ottla.broker.handlers.fast_path.produce_frames import FrameAnswers
-from ottla.broker.parked import Parked
-from ottla.broker.request import CloseConnection, ConnectionInfo, Declined, Pending
+from ottla.broker.requests.context import CloseConnection, ConnectionInfo, Declined, Pending
+from ottla.broker.requests.parked import Parked
+from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.ids import Uuid
 from ottla.log.read import Isolation
 from ottla.records.compression import Codec
@@ -59,8 +59,8 @@ class Story:
         for topic in ("one", "two"):
             config = CONFIGS[self.seed % len(CONFIGS)] if topic == "two" else {}
             self.ids[topic] = await held.make_topic(topic, PARTITIONS, config, replicas=(1, 2) if self.is_replicated else (1,))
-        self.dispatcher = Dispatcher(held.services)
-        assert self.dispatcher._route(INFO, 0) is not None
+        self.pipeline = RequestPipeline(held.services)
+        assert self.pipeline._route(INFO, 0) is not None
         self.answers = FrameAnswers(held.services)
 
     async def tell(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class Story:
                 await self.replicate()
         if self.is_replicated:
             await asyncio.sleep(2)  # what still waits times out
-        counters = self.dispatcher.counters.apis[0]
+        counters = self.pipeline.counters.apis[0]
         return {
             "replies": self.replies,
             "counters": [counters.requests, counters.errors, counters.bytes_in, counters.bytes_out],
@@ -81,9 +81,9 @@ class Story:
         }
 
     def send(self, frame: bytearray) -> None:
-        self.dispatcher._fast_paths = {0: self} if self.is_fast else {}
+        self.pipeline._fast_paths = {0: self} if self.is_fast else {}
         try:
-            reply = self.dispatcher.dispatch(INFO, frame)
+            reply = self.pipeline.handle(INFO, frame)
         except CloseConnection as ended:
             self.replies.append(f"closed: {ended}")
             return

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from ottla.broker.handlers.raft import replica_requests
-from ottla.broker.request import ConnectionInfo, Pending, RequestContext
+from ottla.broker.requests.context import ConnectionInfo, Pending, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.support.nodes.held_partitions import virtual
 
-from ottla.broker import lane as lanes
-from ottla.broker.lane import FIRST_SLICE_S, Lane, SlicedWork, in_slices
 from ottla.broker.purgatory.waiting_memory import GRACE_S
-from ottla.broker.request import ConnectionInfo, Handled, PendingTask, RequestContext
+from ottla.broker.requests import scheduler as scheduling
+from ottla.broker.requests.context import ConnectionInfo, Handled, PendingTask, RequestContext
+from ottla.broker.requests.scheduler import FIRST_SLICE_S, Scheduler, SlicedWork, in_slices
 from ottla.env import Reserve, Steps
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -19,14 +19,14 @@ from ottla.sim.loop import VirtualLoop
 
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "MEMORY_BYTES", 100)
+    monkeypatch.setattr(scheduling, "MEMORY_BYTES", 100)
 
 
 class Requests:
     """Requests that take 60 of 100 bytes and then wait until they are let go."""
 
     def __init__(self, may_give_up: bool = True) -> None:
-        self.lane = Lane()
+        self.scheduler = Scheduler()
         self.begun: list[int] = []
         self.cancelled: list[int] = []
         self.may_end = asyncio.Event()
@@ -35,9 +35,9 @@ class Requests:
 
     def ask(self, is_nested: bool = False) -> None:
         number = len(self.works)
-        services: Any = SimpleNamespace(lane=self.lane)
+        services: Any = SimpleNamespace(scheduler=self.scheduler)
         context = RequestContext(services, ConnectionInfo(number, "PLAINTEXT", ("peer", 1)), 3, 9, 5, "client", 0.0)
-        work = SlicedWork(self.lane, context, self._steps(number, context, is_nested))
+        work = SlicedWork(self.scheduler, context, self._steps(number, context, is_nested))
         work.hold()
         self.works.append(work)
         work.deliver_to(lambda *_: work.give_back())

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from ottla.broker.net.fault_log import LINES_IN_ALL, LINES_PER_HOST, WINDOW_S, FaultLog
+from ottla.broker.requests.fault_log import LINES_IN_ALL, LINES_PER_HOST, WINDOW_S, FaultLog
 
 
 def test_a_flood_is_cut_short_and_counted(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,7 +1,7 @@
 """Fault injection for single requests: a test can delay, answer, rewrite or lose them. Off unless a test sets it.
 
-`Dispatcher.intercept` is called with each request before its handler, and may return an `Interception`. It may also change the
-request in place, and set `rewrite` to change the response accordingly.
+`RequestPipeline.intercept` is called with each request before its handler, and may return an `Interception`. It may also
+change the request in place, and set `rewrite` to change the response accordingly.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ottla.broker.request import CloseConnection, Handled, Pending, RequestContext
+from ottla.broker.requests.context import CloseConnection, Handled, Pending, RequestContext
 from ottla.errors import KafkaError
 from ottla.wire.base import Message
 

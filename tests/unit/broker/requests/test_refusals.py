@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.broker.refusals import summary_of
+from ottla.broker.requests.refusals import summary_of
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.wire.base import Message

@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from ottla.broker.request import Pending, future_of
+from ottla.broker.requests.context import Pending, future_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.heartbeat import HeartbeatResponse

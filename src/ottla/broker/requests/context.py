@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ottla.broker.principal import ANONYMOUS, Principal
+from ottla.broker.requests.principal import ANONYMOUS, Principal
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.base import Message, Part
@@ -100,7 +100,7 @@ class Declined:
 
 
 class Pending:
-    """A response that is completed later, once, by the code that parked it. Dispatch sets where it is delivered.
+    """A response that is completed later, once, by the code that parked it. The pipeline sets where it is delivered.
 
     `abandon` is called when the connection has ended: a subclass drops what it registered, and no reply is sent.
     """
@@ -110,7 +110,7 @@ class Pending:
     encoded: list[Part] | None = None
     """The frame of the reply, if it was made from the frame of the request."""
     may_be_large = False
-    """Whether the response may have many elements. Then dispatch counts them, and encodes a large one in a worker thread."""
+    """Whether the response may have many elements. A large one is encoded in a worker thread."""
 
     def __init__(self) -> None:
         self._deliver: Callable[[Message | None, BaseException | None], None] | None = None
@@ -149,7 +149,7 @@ class Pending:
             deliver(response, failure)
 
     def deliver_to(self, deliver: Callable[[Message | None, BaseException | None], None]) -> None:
-        """Called once, by dispatch: call `deliver` with the outcome, at once if there is one already.
+        """Called once, by the pipeline: call `deliver` with the outcome, at once if there is one already.
 
         `deliver` is dropped after the call. It refers to the object that keeps this one: the cycle would hold every request and
         its frame until the garbage collector runs.

@@ -15,7 +15,7 @@ class ApiCounters:
         self.requests = 0
         """Requests that are finished, refused ones included. Parked requests are not counted yet."""
         self.errors = 0
-        """Requests that were refused or closed their connection. For the APIs in `broker/refusals.py`, also partly refused."""
+        """Requests that were refused or closed their connection. For the APIs in `refusals.py`, also partly refused."""
         self.bytes_in = 0
         self.bytes_out = 0
         self.time_s_total = 0.0

@@ -12,8 +12,8 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 
 if TYPE_CHECKING:
-    from ottla.broker.principal import Principal
-    from ottla.broker.request import RequestContext
+    from ottla.broker.requests.context import RequestContext
+    from ottla.broker.requests.principal import Principal
 
 Allows = Callable[["Principal"], bool]
 

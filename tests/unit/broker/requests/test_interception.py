@@ -2,8 +2,8 @@
 
 import asyncio
 
-from ottla.broker.interception import InterceptedRequest, Interception
-from ottla.broker.request import Pending
+from ottla.broker.requests.context import Pending
+from ottla.broker.requests.interception import InterceptedRequest, Interception
 from ottla.wire.messages.fetch import FetchResponse
 
 

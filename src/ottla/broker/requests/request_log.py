@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from ottla.broker.request import ConnectionInfo
+from ottla.broker.requests.context import ConnectionInfo
 
 logger = logging.getLogger("ottla.requests")
 

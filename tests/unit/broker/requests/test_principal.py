@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.broker.principal import ANONYMOUS, Principal, decode_principal, encode_principal
+from ottla.broker.requests.principal import ANONYMOUS, Principal, decode_principal, encode_principal
 from ottla.errors import DecodeError
 
 NAMES = st.text(max_size=200)

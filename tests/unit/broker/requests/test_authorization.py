@@ -3,8 +3,8 @@
 import pytest
 from tests.support.nodes.images import context_of, image_of
 
-from ottla.broker.authorization import check_cluster_action
-from ottla.broker.principal import ANONYMOUS, Principal
+from ottla.broker.requests.authorization import check_cluster_action
+from ottla.broker.requests.principal import ANONYMOUS, Principal
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.api_table import ApiKey

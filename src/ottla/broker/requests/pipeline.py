@@ -1,6 +1,6 @@
 """Turns a request's frame into the frame of its reply: decodes it, finds and calls the handler, encodes the response.
 
-`Dispatcher.dispatch` is a plain call. It returns the parts to send; None if no reply is wanted; or a `Parked` request, whose
+`RequestPipeline.handle` is a plain call. It returns the parts to send; None if no reply is wanted; or a `Parked` request, whose
 reply comes later. It raises `CloseConnection` if the peer's connection has to end, after it logged a line that names the
 request. A hostile peer cannot cause more than a few such lines (`net/fault_log.py`).
 
@@ -19,15 +19,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ottla.broker.handlers import MODULES, ON_CONTROLLER, versions_served
-from ottla.broker.interception import Intercept, InterceptedRequest
-from ottla.broker.lane import FIRST_SLICE_S, SMALL_CALL_BYTES, Lane, SlicedWork
 from ottla.broker.loop_health import LoopHealth, RequestHold
-from ottla.broker.net.counters import ApiCounters, Counters
-from ottla.broker.net.fault_log import FaultLog
-from ottla.broker.parked import PARSED_BYTES_MAX, PARSED_BYTES_PER_BYTE, PARSED_ON_LOOP_BYTES, Parked, Prepared
-from ottla.broker.refusals import REPORTED, summary_of
-from ottla.broker.request import CloseConnection, ConnectionInfo, Declined, Handled, Pending, PendingTask, RequestContext
-from ottla.broker.request_log import request_log
+from ottla.broker.requests.context import (
+    CloseConnection,
+    ConnectionInfo,
+    Declined,
+    Handled,
+    Pending,
+    PendingTask,
+    RequestContext,
+)
+from ottla.broker.requests.counters import ApiCounters, Counters
+from ottla.broker.requests.fault_log import FaultLog
+from ottla.broker.requests.interception import Intercept, InterceptedRequest
+from ottla.broker.requests.parked import PARSED_BYTES_MAX, PARSED_BYTES_PER_BYTE, PARSED_ON_LOOP_BYTES, Parked, Prepared
+from ottla.broker.requests.refusals import REPORTED, summary_of
+from ottla.broker.requests.request_log import request_log
+from ottla.broker.requests.scheduler import FIRST_SLICE_S, SMALL_CALL_BYTES, Scheduler, SlicedWork
 from ottla.broker.services import NodeServices, Services
 from ottla.env import OffLoop, Reserve
 from ottla.errors import BrokenInvariant, CorruptRecords, DecodeError, KafkaError, drop_frames
@@ -89,8 +97,8 @@ class Route:
         self.counters = counters
 
 
-class Dispatcher:
-    """The dispatcher of one node, on the running loop. `services` has to be set before the first `dispatch`."""
+class RequestPipeline:
+    """The pipeline of one node, on the running loop. `services` has to be set before the first `handle`."""
 
     def __init__(
         self, services: NodeServices | None = None, load: Callable[[int, bool], HandlerModule | None] = load_module
@@ -101,7 +109,7 @@ class Dispatcher:
         self._routes: dict[int, Route] = {}
         self._controller_routes: dict[int, Route] = {}
         self._fast_paths: dict[int, AnswersFrames] = {}
-        self.lane = Lane()
+        self.scheduler = Scheduler()
         self.counters = Counters()
         self.fault_log = FaultLog(self._monotonic_s, logger)
         self.health = LoopHealth(self._monotonic_s)
@@ -112,7 +120,7 @@ class Dispatcher:
         self.intercept: Intercept | None = None
         """Set by tests to delay, fail, lose or rewrite requests (`interception.py`)."""
 
-    def dispatch(self, connection: ConnectionInfo, frame: bytearray) -> list[Part] | Parked | None:
+    def handle(self, connection: ConnectionInfo, frame: bytearray) -> list[Part] | Parked | None:
         """Handle the request in `frame`; `CloseConnection` if its connection has to end."""
         received_s = self._monotonic_s()
         services = cast("Services", self.services)  # handlers on a controller's listener use only `NodeServices`
@@ -193,7 +201,7 @@ class Dispatcher:
             cast(Services, self.services), connection, key, version, header.correlation_id, header.client_id, received_s
         )
         waiting: list[Parked] = []
-        work = SlicedWork(self.lane, context, self._parse_and_handle(route, context, frame, waiting))
+        work = SlicedWork(self.scheduler, context, self._parse_and_handle(route, context, frame, waiting))
         waiting.append(Parked(self, route, context, None, len(frame), work))
         work.hold()
         work.run(received_s + FIRST_SLICE_S)

@@ -2,7 +2,7 @@
 
 Owns the list of APIs that are searched: those that change something. Their clients rely on the change, and one refused part in
 a thousand requests is hard to find on the client's side. Reads and most of the coordinators' APIs are left out: errors there
-are part of normal operation. Brokers for tests search all APIs (`Dispatcher.reported`).
+are part of normal operation. Brokers for tests search all APIs (`RequestPipeline.reported`).
 """
 
 from __future__ import annotations

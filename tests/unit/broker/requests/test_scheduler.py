@@ -1,4 +1,4 @@
-"""The lane: slices by the clock, turns of connections, off-loop calls, reserved memory."""
+"""The scheduler: slices by the clock, turns of connections, off-loop calls, reserved memory."""
 
 import asyncio
 import gc
@@ -9,20 +9,20 @@ from typing import Any, TypeVar
 
 import pytest
 
-from ottla.broker import lane as lanes
-from ottla.broker.lane import (
+from ottla.broker.requests import scheduler as scheduling
+from ottla.broker.requests.context import ConnectionInfo, Handled, Pending, PendingTask, RequestContext, future_of
+from ottla.broker.requests.scheduler import (
     FIRST_SLICE_S,
     SLICE_S,
     SMALL_CALL_BYTES,
     BackgroundPauses,
-    Lane,
     Pauses,
     RoundRobin,
+    Scheduler,
     SlicedWork,
     in_slices,
     off_loop,
 )
-from ottla.broker.request import ConnectionInfo, Handled, Pending, PendingTask, RequestContext, future_of
 from ottla.env import OffLoop, Reserve, Steps
 from ottla.errors import KafkaError
 from ottla.sim.loop import VirtualLoop
@@ -42,8 +42,8 @@ def spend(seconds: float) -> None:
     loop.spend(seconds)
 
 
-def context_of(lane: Lane, connection: int = 1) -> RequestContext:
-    services: Any = SimpleNamespace(lane=lane)
+def context_of(scheduler: Scheduler, connection: int = 1) -> RequestContext:
+    services: Any = SimpleNamespace(scheduler=scheduler)
     return RequestContext(services, ConnectionInfo(connection, "PLAINTEXT", ("peer", 1)), 3, VERSION, 5, "client", 0.0)
 
 
@@ -91,7 +91,7 @@ def test_work_that_fits_into_the_first_slice_is_answered_at_once() -> None:
                 yield None
             return response
 
-        assert in_slices(context_of(Lane()), steps()) is response
+        assert in_slices(context_of(Scheduler()), steps()) is response
 
     virtual(scenario())
 
@@ -103,14 +103,14 @@ def test_failure_in_the_first_slice_is_raised() -> None:
             raise KafkaError(3, "no")
 
         with pytest.raises(KafkaError):
-            in_slices(context_of(Lane()), steps())
+            in_slices(context_of(Scheduler()), steps())
 
     virtual(scenario())
 
 
 def test_a_slice_ends_by_the_clock_and_connections_take_turns() -> None:
     async def scenario() -> None:
-        lane, done = Lane(), []
+        scheduler, done = Scheduler(), []
 
         def steps(name: str) -> Steps[Handled]:
             for _ in range(12):
@@ -119,7 +119,7 @@ def test_a_slice_ends_by_the_clock_and_connections_take_turns() -> None:
                 yield None
             return MetadataResponse(cluster_id=name)
 
-        works = [in_slices(context_of(lane, number), steps(name)) for number, name in enumerate("abc")]
+        works = [in_slices(context_of(scheduler, number), steps(name)) for number, name in enumerate("abc")]
         assert done == ["a", "b", "c"], "the first slice is shorter than one of these steps"
         answers = [await future_of(work) for work in works]
         assert [answer.cluster_id for answer in answers] == ["a", "b", "c"]
@@ -131,7 +131,7 @@ def test_a_slice_ends_by_the_clock_and_connections_take_turns() -> None:
 
 def test_one_slice_in_each_turn_of_the_loop() -> None:
     async def scenario() -> None:
-        lane, slices = Lane(), []
+        scheduler, slices = Scheduler(), []
 
         def steps() -> Steps[Handled]:
             for _ in range(5):
@@ -140,7 +140,7 @@ def test_one_slice_in_each_turn_of_the_loop() -> None:
                 yield None
             return None
 
-        works = [in_slices(context_of(lane, number), steps()) for number in range(5)]
+        works = [in_slices(context_of(scheduler, number), steps()) for number in range(5)]
         assert all(isinstance(work, SlicedWork) for work in works)
         while len(slices) < 25:
             before = len(slices)
@@ -152,15 +152,15 @@ def test_one_slice_in_each_turn_of_the_loop() -> None:
 
 def test_response_of_more_than_one_slice_may_be_large() -> None:
     async def scenario() -> None:
-        lane = Lane()
+        scheduler = Scheduler()
 
         def steps(is_long: bool) -> Steps[Handled]:
             spend(FIRST_SLICE_S * is_long)
             yield None
             return MetadataResponse(cluster_id="c")
 
-        assert isinstance(in_slices(context_of(lane), steps(False)), MetadataResponse)
-        work = in_slices(context_of(lane), steps(True))
+        assert isinstance(in_slices(context_of(scheduler), steps(False)), MetadataResponse)
+        work = in_slices(context_of(scheduler), steps(True))
         assert isinstance(work, SlicedWork)
         assert work.may_be_large
         assert (await future_of(work)).cluster_id == "c"
@@ -170,9 +170,9 @@ def test_response_of_more_than_one_slice_may_be_large() -> None:
 
 def test_pure_call_makes_a_response_off_the_loop() -> None:
     async def scenario() -> None:
-        lane = Lane()
-        lane.workers = workers = LateWorkers()
-        work = off_loop(context_of(lane), lambda: MetadataResponse(cluster_id="c"))
+        scheduler = Scheduler()
+        scheduler.workers = workers = LateWorkers()
+        work = off_loop(context_of(scheduler), lambda: MetadataResponse(cluster_id="c"))
         assert isinstance(work, SlicedWork)
         await turns()
         workers.end_first()
@@ -193,7 +193,7 @@ def test_off_loop_calls_return_and_raise_into_the_work() -> None:
                 seen.append("caught")
             return None
 
-        work = in_slices(context_of(Lane()), steps())
+        work = in_slices(context_of(Scheduler()), steps())
         assert isinstance(work, SlicedWork)
         assert work.holds_back
         assert await future_of(work) is None
@@ -205,15 +205,15 @@ def test_off_loop_calls_return_and_raise_into_the_work() -> None:
 
 def test_large_calls_run_one_at_a_time_and_small_ones_beside_them() -> None:
     async def scenario() -> None:
-        lane = Lane()
-        lane.workers = workers = LateWorkers()
+        scheduler = Scheduler()
+        scheduler.workers = workers = LateWorkers()
 
         def steps(memory_bytes: int) -> Steps[Handled]:
             yield OffLoop(lambda: None, memory_bytes)
             return None
 
-        large = [in_slices(context_of(lane, number), steps(SMALL_CALL_BYTES + 1)) for number in range(3)]
-        small = in_slices(context_of(lane, 9), steps(SMALL_CALL_BYTES))
+        large = [in_slices(context_of(scheduler, number), steps(SMALL_CALL_BYTES + 1)) for number in range(3)]
+        small = in_slices(context_of(scheduler, 9), steps(SMALL_CALL_BYTES))
         await turns()
         assert len(workers.begun) == 2
         del workers.begun[0]  # it takes for ever
@@ -227,8 +227,8 @@ def test_large_calls_run_one_at_a_time_and_small_ones_beside_them() -> None:
 
 def test_abandoned_work_is_closed_and_its_waiting_calls_are_not_run() -> None:
     async def scenario() -> None:
-        lane = Lane()
-        lane.workers = workers = LateWorkers()
+        scheduler = Scheduler()
+        scheduler.workers = workers = LateWorkers()
         closed = []
 
         def steps(name: str) -> Steps[Handled]:
@@ -238,7 +238,7 @@ def test_abandoned_work_is_closed_and_its_waiting_calls_are_not_run() -> None:
                 closed.append(name)
             return None
 
-        works = [in_slices(context_of(lane, number), steps(name)) for number, name in enumerate("abc")]
+        works = [in_slices(context_of(scheduler, number), steps(name)) for number, name in enumerate("abc")]
         await turns()
         for work in works[:2]:
             assert isinstance(work, SlicedWork)
@@ -252,11 +252,11 @@ def test_abandoned_work_is_closed_and_its_waiting_calls_are_not_run() -> None:
 
 
 def test_memory_is_reserved_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "MEMORY_BYTES", 100)
+    monkeypatch.setattr(scheduling, "MEMORY_BYTES", 100)
 
     async def scenario() -> None:
-        lane = Lane()
-        lane.workers = workers = LateWorkers()
+        scheduler = Scheduler()
+        scheduler.workers = workers = LateWorkers()
         begun = []
 
         def steps(name: str, memory_bytes: int) -> Steps[Handled]:
@@ -266,7 +266,7 @@ def test_memory_is_reserved_and_given_back(monkeypatch: pytest.MonkeyPatch) -> N
             return None
 
         wanted = {"a": 60, "b": 60, "c": 1, "d": 1000}
-        works = [in_slices(context_of(lane, number), steps(*each)) for number, each in enumerate(wanted.items())]
+        works = [in_slices(context_of(scheduler, number), steps(*each)) for number, each in enumerate(wanted.items())]
         assert begun == ["a"], "c waits behind b: else a large one could wait for ever"
         await turns()
         workers.end_first()
@@ -282,11 +282,11 @@ def test_memory_is_reserved_and_given_back(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_abandoned_work_that_waits_for_memory_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "MEMORY_BYTES", 100)
+    monkeypatch.setattr(scheduling, "MEMORY_BYTES", 100)
 
     async def scenario() -> None:
-        lane = Lane()
-        lane.workers = LateWorkers()
+        scheduler = Scheduler()
+        scheduler.workers = LateWorkers()
         begun = []
 
         def steps(name: str, memory_bytes: int) -> Steps[Handled]:
@@ -296,7 +296,7 @@ def test_abandoned_work_that_waits_for_memory_holds_up_nobody(monkeypatch: pytes
             return None
 
         wanted = {"a": 60, "b": 60, "c": 1}
-        _, large, _ = [in_slices(context_of(lane, number), steps(*each)) for number, each in enumerate(wanted.items())]
+        _, large, _ = [in_slices(context_of(scheduler, number), steps(*each)) for number, each in enumerate(wanted.items())]
         await turns()
         assert begun == ["a"]
         assert isinstance(large, SlicedWork)
@@ -308,10 +308,10 @@ def test_abandoned_work_that_waits_for_memory_holds_up_nobody(monkeypatch: pytes
 
 
 def test_memory_of_an_abandoned_request_is_kept_until_its_task_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "MEMORY_BYTES", 100)
+    monkeypatch.setattr(scheduling, "MEMORY_BYTES", 100)
 
     async def scenario() -> None:
-        lane, may_end, begun = Lane(), asyncio.Event(), []
+        scheduler, may_end, begun = Scheduler(), asyncio.Event(), []
 
         async def respond() -> None:
             await may_end.wait()
@@ -323,7 +323,7 @@ def test_memory_of_an_abandoned_request_is_kept_until_its_task_has_ended(monkeyp
             yield None
             return PendingTask(respond())
 
-        works = [in_slices(context_of(lane, number), steps(name)) for number, name in enumerate("abc")]
+        works = [in_slices(context_of(scheduler, number), steps(name)) for number, name in enumerate("abc")]
         await turns(20)
         assert begun == ["a", "b"], "one waits in the memory for that, the other holds up the third"
         assert isinstance(works[0], SlicedWork)
@@ -339,20 +339,20 @@ def test_memory_of_an_abandoned_request_is_kept_until_its_task_has_ended(monkeyp
 
 
 def test_follower_does_not_wait_for_the_memory_of_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "MEMORY_BYTES", 100)
+    monkeypatch.setattr(scheduling, "MEMORY_BYTES", 100)
 
     async def scenario() -> None:
-        lane, begun = Lane(), []
-        lane.workers = LateWorkers()
+        scheduler, begun = Scheduler(), []
+        scheduler.workers = LateWorkers()
 
         def steps(name: str, is_of_follower: bool) -> Steps[Handled]:
-            yield Reserve(lanes.SMALL_REQUEST_BYTES + 1, is_for_request=True, is_of_follower=is_of_follower)
+            yield Reserve(scheduling.SMALL_REQUEST_BYTES + 1, is_for_request=True, is_of_follower=is_of_follower)
             begun.append(name)
             yield OffLoop(lambda: None, 1)
             return None
 
         for number, (name, is_of_follower) in enumerate([("a", False), ("b", False), ("f", True)]):
-            in_slices(context_of(lane, number), steps(name, is_of_follower))
+            in_slices(context_of(scheduler, number), steps(name, is_of_follower))
         await turns()
         assert begun == ["a", "f"]
 
@@ -361,15 +361,15 @@ def test_follower_does_not_wait_for_the_memory_of_clients(monkeypatch: pytest.Mo
 
 def test_response_to_wait_for_is_passed_on() -> None:
     async def scenario() -> None:
-        lane, inner = Lane(), Pending()
+        scheduler, inner = Scheduler(), Pending()
 
         def steps(is_long: bool) -> Steps[Handled]:
             spend(FIRST_SLICE_S * is_long)
             yield None
             return inner
 
-        assert in_slices(context_of(lane), steps(False)) is inner
-        work = in_slices(context_of(lane), steps(True))
+        assert in_slices(context_of(scheduler), steps(False)) is inner
+        work = in_slices(context_of(scheduler), steps(True))
         assert isinstance(work, SlicedWork)
         await turns()
         assert not work.holds_back
@@ -381,10 +381,10 @@ def test_response_to_wait_for_is_passed_on() -> None:
 
 def test_coroutines_pause_when_their_slice_is_used_up() -> None:
     async def scenario() -> None:
-        lane, done = Lane(), []
+        scheduler, done = Scheduler(), []
 
         async def work(name: str, connection: int) -> None:
-            pauses = Pauses(context_of(lane, connection))
+            pauses = Pauses(context_of(scheduler, connection))
             for _ in range(8):
                 done.append(name)
                 spend(SLICE_S / 2 + 1e-6)
@@ -398,9 +398,9 @@ def test_coroutines_pause_when_their_slice_is_used_up() -> None:
 
 def test_coroutine_awaits_a_call_off_the_loop() -> None:
     async def scenario() -> None:
-        lane = Lane()
-        lane.workers = workers = LateWorkers()
-        pauses = Pauses(context_of(lane))
+        scheduler = Scheduler()
+        scheduler.workers = workers = LateWorkers()
+        pauses = Pauses(context_of(scheduler))
 
         def fail() -> None:
             raise KafkaError(7, "no")
@@ -456,13 +456,13 @@ def test_work_within_work_is_gone_once_it_has_ended() -> None:
         return inner
 
     async def scenario() -> None:
-        lane = Lane()
-        inner = Kept(lane, context_of(lane), inner_steps())
+        scheduler = Scheduler()
+        inner = Kept(scheduler, context_of(scheduler), inner_steps())
         inner.hold()
-        outer = SlicedWork(lane, context_of(lane), outer_steps(inner))
+        outer = SlicedWork(scheduler, context_of(scheduler), outer_steps(inner))
         outer.hold()
-        outer.run(lane.now_s() + 60)
-        inner.run(lane.now_s() + 60)
+        outer.run(scheduler.now_s() + 60)
+        inner.run(scheduler.now_s() + 60)
         assert outer.is_done
         gone = weakref.ref(inner)
         gc.disable()

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ottla.broker.lane import SMALL_CALL_BYTES, SlicedWork
-from ottla.broker.request import CloseConnection, Handled, Pending, RequestContext
+from ottla.broker.requests.context import CloseConnection, Handled, Pending, RequestContext
+from ottla.broker.requests.scheduler import SMALL_CALL_BYTES, SlicedWork
 from ottla.env import OffLoop
 from ottla.errors import KafkaError
 from ottla.wire.api_table import ApiKey
@@ -19,7 +19,7 @@ from ottla.wire.base import Message, Part
 from ottla.wire.elements import has_many_elements
 
 if TYPE_CHECKING:
-    from ottla.broker.dispatch import Dispatcher, Route
+    from ottla.broker.requests.pipeline import RequestPipeline, Route
     from ottla.env import Steps
 
 PARSED_ON_LOOP_BYTES = 32 * 1024
@@ -43,7 +43,7 @@ class Parked:
 
     __slots__ = (
         "_context",
-        "_dispatcher",
+        "_pipeline",
         "_preparing",
         "_route",
         "fault",
@@ -56,9 +56,9 @@ class Parked:
     )
 
     def __init__(
-        self, dispatcher: Dispatcher, route: Route, context: RequestContext, request: Any, frame_bytes: int, pending: Pending
+        self, pipeline: RequestPipeline, route: Route, context: RequestContext, request: Any, frame_bytes: int, pending: Pending
     ) -> None:
-        self._dispatcher = dispatcher
+        self._pipeline = pipeline
         self._route = route
         self._context = context
         self._preparing: SlicedWork | None = None
@@ -92,9 +92,9 @@ class Parked:
     def _deliver(self, response: Message | None, failure: BaseException | None) -> None:
         pending = self.pending
         if pending.may_be_large and pending.encoded is None and self._is_large(response, failure):
-            lane = self._dispatcher.lane
-            self._preparing = SlicedWork(lane, self._context, self._prepare(response, failure))
-            self._preparing.run(lane.now_s())
+            scheduler = self._pipeline.scheduler
+            self._preparing = SlicedWork(scheduler, self._context, self._prepare(response, failure))
+            self._preparing.run(scheduler.now_s())
         else:
             self._conclude(response, failure)
 
@@ -104,7 +104,7 @@ class Parked:
         return isinstance(failure, KafkaError) and self.frame_bytes > PARSED_ON_LOOP_BYTES  # a refusal names all its elements
 
     def _prepare(self, response: Message | None, failure: BaseException | None) -> Steps[Handled]:
-        call = partial(self._dispatcher.prepare, self._route, self._context, self.request, response, failure)
+        call = partial(self._pipeline.prepare, self._route, self._context, self.request, response, failure)
         prepared: Prepared | None = None
         try:
             prepared = yield OffLoop(call, SMALL_CALL_BYTES)
@@ -118,7 +118,7 @@ class Parked:
 
     def _conclude(self, response: Message | None, failure: BaseException | None, prepared: Prepared | None = None) -> None:
         try:
-            self.parts = self._dispatcher.conclude(
+            self.parts = self._pipeline.conclude(
                 self._route,
                 self._context,
                 self.request,

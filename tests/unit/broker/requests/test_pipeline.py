@@ -10,13 +10,13 @@ from typing import Any, NoReturn, cast
 import pytest
 from tests.support.nodes.net_server import EchoServer, hello, produce, reply_to_shake, shake
 
-from ottla.broker import dispatch
-from ottla.broker.dispatch import Route, load_module
 from ottla.broker.handlers import MODULES, ON_CONTROLLER
-from ottla.broker.interception import Interception
 from ottla.broker.loggers import PythonLoggers
-from ottla.broker.parked import Parked
-from ottla.broker.request import CloseConnection, ConnectionInfo, RequestContext
+from ottla.broker.requests import pipeline as requests_pipeline
+from ottla.broker.requests.context import CloseConnection, ConnectionInfo, RequestContext
+from ottla.broker.requests.interception import Interception
+from ottla.broker.requests.parked import Parked
+from ottla.broker.requests.pipeline import Route, load_module
 from ottla.errors import BrokenInvariant, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.sim.loop import VirtualLoop
@@ -44,7 +44,7 @@ def run(test: Test, is_controller: bool = False) -> None:
 
 def ask(server: EchoServer, info: ConnectionInfo, request: bytes) -> bytes:
     """The reply's frame, without its size; a request that is parked has none yet."""
-    parts = server.dispatcher.dispatch(info, bytearray(request[4:]))
+    parts = server.pipeline.handle(info, bytearray(request[4:]))
     assert isinstance(parts, list)
     return b"".join(parts)[4:]  # type: ignore[arg-type]
 
@@ -54,7 +54,7 @@ def test_a_request_is_answered_and_counted() -> None:
         request = shake("plain", 77)
         reply = ask(server, info, request)
         assert reply_to_shake(reply) == (77, SaslHandshakeResponse(mechanisms=["plain"]))
-        counters = server.dispatcher.counters.apis[ApiKey.SASL_HANDSHAKE]
+        counters = server.pipeline.counters.apis[ApiKey.SASL_HANDSHAKE]
         assert (counters.requests, counters.errors) == (1, 0)
         assert (counters.bytes_in, counters.bytes_out) == (len(request) - 4, len(reply) + 4)
 
@@ -63,11 +63,11 @@ def test_a_request_is_answered_and_counted() -> None:
 
 @pytest.mark.parametrize("mechanism", ["plain", "refuse", "raise", "close"])
 def test_large_requests_are_parsed_off_the_loop_and_answered_as_others(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "PARSED_ON_LOOP_BYTES", 100)
+    monkeypatch.setattr(requests_pipeline, "PARSED_ON_LOOP_BYTES", 100)
 
     async def test(server: EchoServer, info: ConnectionInfo) -> None:
         large = shake(mechanism + " " * 100, 78)
-        parked = server.dispatcher.dispatch(info, bytearray(large[4:]))
+        parked = server.pipeline.handle(info, bytearray(large[4:]))
         assert isinstance(parked, Parked)
         assert server.asked == []
         while not parked.is_ready:
@@ -85,23 +85,23 @@ def test_large_requests_are_parsed_off_the_loop_and_answered_as_others(mechanism
 
 
 def test_large_frame_that_is_no_request_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "PARSED_ON_LOOP_BYTES", 100)
+    monkeypatch.setattr(requests_pipeline, "PARSED_ON_LOOP_BYTES", 100)
 
     async def test(server: EchoServer, info: ConnectionInfo) -> None:
-        parked = server.dispatcher.dispatch(info, bytearray(shake("x" * 200, 78)[4:-10]))
+        parked = server.pipeline.handle(info, bytearray(shake("x" * 200, 78)[4:-10]))
         assert isinstance(parked, Parked)
         while not parked.is_ready:
             await asyncio.sleep(0)
         assert parked.fault is not None
         with pytest.raises(CloseConnection):
-            server.dispatcher.dispatch(info, bytearray(b"\x7f\xff" * 100))
+            server.pipeline.handle(info, bytearray(b"\x7f\xff" * 100))
 
     run(test)
 
 
 def test_large_request_that_fails_on_the_fast_path_is_not_handled_again(caplog: pytest.LogCaptureFixture) -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        server.dispatcher._fast_paths[ApiKey.SASL_HANDSHAKE] = cast(Any, SimpleNamespace(answer=lambda frame: 1 // 0))
+        server.pipeline._fast_paths[ApiKey.SASL_HANDSHAKE] = cast(Any, SimpleNamespace(answer=lambda frame: 1 // 0))
         reply = ask(server, info, shake("x" * 32_767, 78))
         assert reply_to_shake(reply)[1].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         assert server.asked == []
@@ -122,9 +122,9 @@ def test_failed_import_closes_the_connection_and_is_tried_again(
     def test(server: EchoServer, info: ConnectionInfo) -> None:
         with monkeypatch.context() as patched:
             if where == "load":
-                patched.setattr(server.dispatcher, "_load", fail)
+                patched.setattr(server.pipeline, "_load", fail)
             else:
-                patched.setattr(dispatch, "parse_request", fail)
+                patched.setattr(requests_pipeline, "parse_request", fail)
             with pytest.raises(CloseConnection, match="Too many open files"):
                 ask(server, info, shake("plain", 77))
         assert "peer.example:5123 on PLAINTEXT after the code for its request could not be loaded: OSError" in caplog.text
@@ -135,14 +135,14 @@ def test_failed_import_closes_the_connection_and_is_tried_again(
 
 def test_no_answer_is_wanted() -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        assert server.dispatcher.dispatch(info, bytearray(produce("a", acks=0)[4:])) is None
+        assert server.pipeline.handle(info, bytearray(produce("a", acks=0)[4:])) is None
 
     run(test)
 
 
 def test_a_parked_request_is_timed_until_it_is_answered() -> None:
     async def test(server: EchoServer, info: ConnectionInfo) -> None:
-        parked = server.dispatcher.dispatch(info, bytearray(shake("park a", 5)[4:]))
+        parked = server.pipeline.handle(info, bytearray(shake("park a", 5)[4:]))
         assert isinstance(parked, Parked)
         assert not parked.is_ready
         await asyncio.sleep(2)
@@ -150,7 +150,7 @@ def test_a_parked_request_is_timed_until_it_is_answered() -> None:
         assert parked.is_ready
         assert parked.parts is not None
         assert b"late" in b"".join(parked.parts)  # type: ignore[arg-type]
-        counters = server.dispatcher.counters.apis[ApiKey.SASL_HANDSHAKE]
+        counters = server.pipeline.counters.apis[ApiKey.SASL_HANDSHAKE]
         assert counters.time_s_max == counters.time_s_total == pytest.approx(2)
 
     run(test)
@@ -158,9 +158,9 @@ def test_a_parked_request_is_timed_until_it_is_answered() -> None:
 
 def test_hold_is_the_time_in_the_loop_without_the_time_parked(caplog: pytest.LogCaptureFixture) -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        dispatcher = server.dispatcher
+        pipeline = server.pipeline
         now_s = [100.0]
-        dispatcher._monotonic_s = dispatcher.health._monotonic_s = lambda: now_s[0]
+        pipeline._monotonic_s = pipeline.health._monotonic_s = lambda: now_s[0]
         answer = server._do
 
         def slowly(name: str, message: Message | None) -> Any:
@@ -168,9 +168,9 @@ def test_hold_is_the_time_in_the_loop_without_the_time_parked(caplog: pytest.Log
             return answer(name, message)
 
         server._do = slowly  # type: ignore[method-assign]
-        parked = dispatcher.dispatch(info, bytearray(shake("park a", 5, "billing")[4:]))
+        parked = pipeline.handle(info, bytearray(shake("park a", 5, "billing")[4:]))
         assert isinstance(parked, Parked)
-        counters = dispatcher.counters.apis[ApiKey.SASL_HANDSHAKE]
+        counters = pipeline.counters.apis[ApiKey.SASL_HANDSHAKE]
         assert counters.hold_s_max == 0.25
         now_s[0] += 50
         server.parked["a"].complete(SaslHandshakeResponse())
@@ -178,7 +178,7 @@ def test_hold_is_the_time_in_the_loop_without_the_time_parked(caplog: pytest.Log
         assert counters.time_s_max == pytest.approx(50.25)
         now_s[0] += 50
         ask(server, info, shake("plain", 6, "orders"))
-        assert dispatcher.health.holds_of_requests == {"SaslHandshake": 2}
+        assert pipeline.health.holds_of_requests == {"SaslHandshake": 2}
         parked_line, other_line = caplog.messages
         assert "held for 250 ms by SaslHandshake version 1 of " in parked_line
         assert "bytes (client id 'billing') from peer.example:5123" in parked_line
@@ -189,18 +189,18 @@ def test_hold_is_the_time_in_the_loop_without_the_time_parked(caplog: pytest.Log
 
 def test_hold_of_a_request_answered_from_its_frame_is_noted(caplog: pytest.LogCaptureFixture) -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        dispatcher = server.dispatcher
+        pipeline = server.pipeline
         now_s = [100.0]
-        dispatcher._monotonic_s = dispatcher.health._monotonic_s = lambda: now_s[0]
+        pipeline._monotonic_s = pipeline.health._monotonic_s = lambda: now_s[0]
 
         def answer(frame: bytearray) -> list[bytes]:
             now_s[0] += 0.25
             return [b"reply"]
 
         ask(server, info, produce("a"))  # makes the route
-        dispatcher._fast_paths[ApiKey.PRODUCE] = cast(Any, SimpleNamespace(answer=answer))
-        dispatcher.dispatch(info, bytearray(produce("a")[4:]))
-        assert dispatcher.counters.apis[ApiKey.PRODUCE].hold_s_max == 0.25
+        pipeline._fast_paths[ApiKey.PRODUCE] = cast(Any, SimpleNamespace(answer=answer))
+        pipeline.handle(info, bytearray(produce("a")[4:]))
+        assert pipeline.counters.apis[ApiKey.PRODUCE].hold_s_max == 0.25
         assert "held for 250 ms by Produce version 3 of " in caplog.text
         assert "bytes (client id 'tester') from peer.example:5123" in caplog.text
 
@@ -209,9 +209,9 @@ def test_hold_of_a_request_answered_from_its_frame_is_noted(caplog: pytest.LogCa
 
 def test_every_request_is_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        dispatcher = server.dispatcher
+        pipeline = server.pipeline
         now_s = [100.0]
-        dispatcher._monotonic_s = lambda: now_s[0]
+        pipeline._monotonic_s = lambda: now_s[0]
 
         def answer(frame: bytearray) -> list[bytes]:
             now_s[0] += 0.0025
@@ -219,10 +219,10 @@ def test_every_request_is_logged_at_debug(caplog: pytest.LogCaptureFixture) -> N
 
         ask(server, info, produce("a"))
         assert not caplog.messages, "off by default"
-        dispatcher._fast_paths[ApiKey.PRODUCE] = cast(Any, SimpleNamespace(answer=answer))
+        pipeline._fast_paths[ApiKey.PRODUCE] = cast(Any, SimpleNamespace(answer=answer))
         PythonLoggers().set_level("ottla.requests", "DEBUG")
         ask(server, info, shake("plain", 77))
-        dispatcher.dispatch(info, bytearray(produce("a")[4:]))
+        pipeline.handle(info, bytearray(produce("a")[4:]))
         PythonLoggers().set_level("ottla.requests", None)
         ask(server, info, shake("plain", 78))
 
@@ -241,7 +241,7 @@ def test_kafka_error_is_answered_and_logged(caplog: pytest.LogCaptureFixture) ->
     def test(server: EchoServer, info: ConnectionInfo) -> None:
         reply = ask(server, info, shake("refuse", 41, "billing"))
         assert reply_to_shake(reply) == (41, SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE))
-        assert server.dispatcher.counters.apis[ApiKey.SASL_HANDSHAKE].errors == 1
+        assert server.pipeline.counters.apis[ApiKey.SASL_HANDSHAKE].errors == 1
         for fact in (
             "SaslHandshake version 1",
             "correlation id 41",
@@ -263,10 +263,10 @@ def test_partly_refused_request_is_counted_and_logged(caplog: pytest.LogCaptureF
         return ProduceResponse(responses=[TopicProduceResponse(name="orders", partition_responses=parts)])
 
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        route = Route(ApiKey.PRODUCE, load_module(ApiKey.PRODUCE), 13, server.dispatcher.counters.of(ApiKey.PRODUCE), True)
-        context = RequestContext(server.dispatcher.services, info, ApiKey.PRODUCE, 9, 41, "billing", 0.0)  # type: ignore[arg-type]  # a fake
+        route = Route(ApiKey.PRODUCE, load_module(ApiKey.PRODUCE), 13, server.pipeline.counters.of(ApiKey.PRODUCE), True)
+        context = RequestContext(server.pipeline.services, info, ApiKey.PRODUCE, 9, 41, "billing", 0.0)  # type: ignore[arg-type]  # a fake
         for response in (answer(0, 0), answer(0, ErrorCode.MESSAGE_TOO_LARGE)):
-            server.dispatcher.conclude(route, context, None, 100, response, None)
+            server.pipeline.conclude(route, context, None, 100, response, None)
         assert (route.counters.requests, route.counters.errors) == (2, 1)
         (line,) = caplog.messages
         for fact in (
@@ -283,7 +283,7 @@ def test_partly_refused_request_is_counted_and_logged(caplog: pytest.LogCaptureF
 
 def test_kafka_error_of_a_parked_request_is_answered_and_logged() -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        parked = server.dispatcher.dispatch(info, bytearray(shake("park a", 5)[4:]))
+        parked = server.pipeline.handle(info, bytearray(shake("park a", 5)[4:]))
         assert isinstance(parked, Parked)
         server.parked["a"].fail(KafkaError(ErrorCode.NOT_CONTROLLER, "moved"))
         assert parked.parts is not None
@@ -317,7 +317,7 @@ def test_faults_that_close_the_connection(what: str, caplog: pytest.LogCaptureFi
 
 def test_parked_request_may_close_the_connection() -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        parked = server.dispatcher.dispatch(info, bytearray(shake("park a", 5)[4:]))
+        parked = server.pipeline.handle(info, bytearray(shake("park a", 5)[4:]))
         assert isinstance(parked, Parked)
         server.parked["a"].fail(asyncio.CancelledError())
         assert parked.is_ready
@@ -329,7 +329,7 @@ def test_parked_request_may_close_the_connection() -> None:
 def test_a_broken_invariant_stops_the_node() -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
         told: list[BaseException] = []
-        server.dispatcher.on_broken = told.append
+        server.pipeline.on_broken = told.append
         with pytest.raises(CloseConnection):
             ask(server, info, shake("broken", 3))
         assert [str(error) for error in told] == ["two and two are five"]
@@ -362,11 +362,11 @@ def test_unserved_requests_close_the_connection(
 ) -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
         with pytest.raises(CloseConnection):
-            server.dispatcher.dispatch(info, bytearray(request_frame[4:]))
+            server.pipeline.handle(info, bytearray(request_frame[4:]))
         (record,) = caplog.records
         for fact in [*facts, "peer.example:5123 on PLAINTEXT"]:
             assert fact in record.getMessage()
-        assert server.dispatcher.counters.connections.faults == 1
+        assert server.pipeline.counters.connections.faults == 1
 
     run(test)
 
@@ -374,19 +374,19 @@ def test_unserved_requests_close_the_connection(
 @pytest.mark.parametrize("is_asked_for", [False, True])
 def test_an_unstable_version_is_served_only_with_its_setting(is_asked_for: bool) -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        server.dispatcher._load = lambda key, on_controller: load_module(ApiKey.INIT_PRODUCER_ID)
-        services = cast(Any, server.dispatcher.services)
+        server.pipeline._load = lambda key, on_controller: load_module(ApiKey.INIT_PRODUCER_ID)
+        services = cast(Any, server.pipeline.services)
         services.settings = SimpleNamespace(current=SimpleNamespace(transaction_two_phase_commit_enable=is_asked_for))
         services.producer_ids = SimpleNamespace(take=lambda: 77)
         body = b"\0" + b"\0" + b"\0\0\0\1" + b"\xff" * 10 + bytes(3)
         frame = bytearray(raw(ApiKey.INIT_PRODUCER_ID, 6, body)[4:])
         if is_asked_for:
-            parts = server.dispatcher.dispatch(info, frame)
+            parts = server.pipeline.handle(info, frame)
             assert isinstance(parts, list)
             assert (77).to_bytes(8) in b"".join(parts)  # type: ignore[arg-type]
         else:
             with pytest.raises(CloseConnection, match="0 to 5"):
-                server.dispatcher.dispatch(info, frame)
+                server.pipeline.handle(info, frame)
 
     run(test)
 
@@ -399,7 +399,7 @@ def test_api_versions_in_a_newer_version_is_answered_in_version_0(version: int, 
     def test(server: EchoServer, info: ConnectionInfo) -> None:
         request = raw(ApiKey.API_VERSIONS, version, b"\0\1\1\0")
         assert ask(server, info, request) == b"\0\0\0\x09" + b"\0\x23" + b"\0\0\0\1" + b"\0\x12\0\0\0\4"
-        counters = server.dispatcher.counters.of(ApiKey.API_VERSIONS)
+        counters = server.pipeline.counters.of(ApiKey.API_VERSIONS)
         assert (counters.requests, counters.errors) == (1, 0)
         assert not caplog.messages
 
@@ -441,7 +441,7 @@ def intercepting(server: EchoServer, **how: Any) -> list[tuple[RequestContext, M
         seen.append((context, request))
         return Interception(**how) if how else None
 
-    server.dispatcher.intercept = intercept
+    server.pipeline.intercept = intercept
     return seen
 
 
@@ -467,7 +467,7 @@ def test_request_is_handled_if_the_interceptor_returns_none() -> None:
 def test_a_request_is_delayed() -> None:
     async def test(server: EchoServer, info: ConnectionInfo) -> None:
         intercepting(server, delay_s=3)
-        parked = server.dispatcher.dispatch(info, bytearray(produce("plain")[4:]))
+        parked = server.pipeline.handle(info, bytearray(produce("plain")[4:]))
         await asyncio.sleep(2.9)
         assert server.asked == []
         assert isinstance(parked, Parked)
@@ -481,7 +481,7 @@ def test_a_request_is_delayed() -> None:
 def test_a_delayed_request_is_abandoned_with_its_connection() -> None:
     async def test(server: EchoServer, info: ConnectionInfo) -> None:
         intercepting(server, delay_s=3)
-        parked = server.dispatcher.dispatch(info, bytearray(produce("plain")[4:]))
+        parked = server.pipeline.handle(info, bytearray(produce("plain")[4:]))
         assert isinstance(parked, Parked)
         parked.abandon()
         await asyncio.sleep(10)
@@ -509,7 +509,7 @@ def test_replies_get_lost() -> None:
         with pytest.raises(CloseConnection):
             ask(server, info, shake("lost"))
         intercepting(server, is_lost=True, is_handled=False, delay_s=1)
-        parked = server.dispatcher.dispatch(info, bytearray(shake("never")[4:]))
+        parked = server.pipeline.handle(info, bytearray(shake("never")[4:]))
         assert isinstance(await later(parked), CloseConnection)
         assert server.asked == ["lost"]
 
@@ -519,11 +519,11 @@ def test_replies_get_lost() -> None:
 def test_interception_of_requests_that_park_or_fail_by_themselves() -> None:
     async def test(server: EchoServer, info: ConnectionInfo) -> None:
         intercepting(server, delay_s=1)
-        parked = server.dispatcher.dispatch(info, bytearray(shake("park a")[4:]))
+        parked = server.pipeline.handle(info, bytearray(shake("park a")[4:]))
         await asyncio.sleep(2)
         server.parked["a"].complete(SaslHandshakeResponse(mechanisms=["a"]))
         assert reply_to_shake(await later(parked))[1].mechanisms == ["a"]  # type: ignore[arg-type]
-        parked = server.dispatcher.dispatch(info, bytearray(shake("refuse")[4:]))
+        parked = server.pipeline.handle(info, bytearray(shake("refuse")[4:]))
         assert reply_to_shake(await later(parked))[1].error_code == ErrorCode.ILLEGAL_SASL_STATE  # type: ignore[arg-type]
 
     run(test)

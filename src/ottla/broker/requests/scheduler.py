@@ -1,10 +1,10 @@
-"""The lane: expensive work of requests, in slices, so that no client holds the loop.
+"""The scheduler: expensive work of requests, in slices, so that no client holds the loop.
 
 A handler writes such work as `Steps` (`env/work.py`) and returns `in_slices(context, steps)`. The first slice runs at once:
-most work ends in it, and the handler returns a response as always. The rest waits in the lane. In each turn of the loop the
-lane runs one slice of one connection's work, about `SLICE_S` long by the clock, and the connections take turns: twenty clients
+most work ends in it, and the handler returns a response as always. The rest waits. In each turn of the loop the scheduler
+runs one slice of one connection's work, about `SLICE_S` long by the clock, and the connections take turns: twenty clients
 with expensive requests cost the others no more than one does. A connection that has more requests at hand than fit into a slice
-waits in the same lane (`net/connection.py`).
+waits in the same scheduler (`net/connection.py`).
 
 What releases the interpreter lock (codecs) runs in worker threads: one call with much memory at a time, and one small call.
 That bounds the memory of all such calls together. Connections take turns here too. Work that makes a large response reserves
@@ -21,12 +21,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ottla.broker.purgatory.waiting_memory import WaitingMemory
-from ottla.broker.request import Handled, Pending
+from ottla.broker.requests.context import Handled, Pending
 from ottla.env import InlineWorkers, OffLoop, Reserve, Steps, Workers
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
-    from ottla.broker.request import RequestContext
+    from ottla.broker.requests.context import RequestContext
 
 SLICE_S = 0.010
 FIRST_SLICE_S = 0.002
@@ -93,8 +93,8 @@ class SlicedWork(Pending):
         "_context",
         "_failure_sent",
         "_is_at_work",
-        "_lane",
         "_outer",
+        "_scheduler",
         "_steps",
         "_value_sent",
         "ended_with",
@@ -103,9 +103,9 @@ class SlicedWork(Pending):
         "reserved_in",
     )
 
-    def __init__(self, lane: Lane, context: RequestContext, steps: Steps[Handled]) -> None:
+    def __init__(self, scheduler: Scheduler, context: RequestContext, steps: Steps[Handled]) -> None:
         super().__init__()
-        self._lane = lane
+        self._scheduler = scheduler
         self._context = context
         self._steps = steps
         self._value_sent: Any = None
@@ -125,18 +125,18 @@ class SlicedWork(Pending):
 
     def run(self, until_s: float) -> None:
         """Do what can be done until `until_s`."""
-        steps, lane = self._steps, self._lane
+        steps, scheduler = self._steps, self._scheduler
         try:
             while not self.is_done:
                 # No name here may refer to a failure: it would be kept by the frames that it passes.
                 wanted = steps.send(self._take_value()) if self._failure_sent is None else steps.throw(self._take_failure())
                 if isinstance(wanted, OffLoop):
-                    lane.run_off_loop(self._context.connection.id, self, wanted)
+                    scheduler.run_off_loop(self._context.connection.id, self, wanted)
                     return
-                if wanted is not None and not lane.reserve(self._context.connection.id, self, wanted):
+                if wanted is not None and not scheduler.reserve(self._context.connection.id, self, wanted):
                     return
-                if lane.now_s() >= until_s:
-                    lane.put(self._context.connection.id, self._next_slice)
+                if scheduler.now_s() >= until_s:
+                    scheduler.put(self._context.connection.id, self._next_slice)
                     return
         except StopIteration as end:
             self._end_work()
@@ -174,12 +174,12 @@ class SlicedWork(Pending):
         holder = self
         while holder._outer is not None:
             holder = holder._outer
-        if self._lane.is_for_requests(holder.reserved_in):
-            self._lane.waiting.add(holder)
+        if self._scheduler.is_for_requests(holder.reserved_in):
+            self._scheduler.waiting.add(holder)
 
     def _end_work(self) -> None:
         self._is_at_work = False
-        if not self._lane.is_for_requests(self.reserved_in):
+        if not self._scheduler.is_for_requests(self.reserved_in):
             self.give_back()
 
     def give_back(self) -> None:
@@ -188,18 +188,18 @@ class SlicedWork(Pending):
             pool.give_back(self.reserved_bytes)
 
     def _next_slice(self) -> None:
-        self.run(self._lane.now_s() + SLICE_S)
+        self.run(self._scheduler.now_s() + SLICE_S)
 
     def hold(self) -> None:
         """The request is parked: this is the response from now on. It took more than one slice, so it may be large."""
         self.may_be_large = True
 
     def resume(self, value: Any, failure: BaseException | None) -> None:
-        """An off-loop call has ended: go on when the lane gets to it."""
+        """An off-loop call has ended: go on when the scheduler gets to it."""
         if self.is_done:
             return  # its connection has gone
         self._value_sent, self._failure_sent = value, failure
-        self._lane.put(self._context.connection.id, self._next_slice)
+        self._scheduler.put(self._context.connection.id, self._next_slice)
 
     def answer_now(self) -> None:
         if self.ended_with is not None:
@@ -225,12 +225,12 @@ class SlicedWork(Pending):
             self.ended_with.abandon()
         else:
             self._steps.close()
-            self._lane.pass_over_abandoned()
+            self._scheduler.pass_over_abandoned()
         self._outer = None
 
 
-class Lane:
-    """The lane of one node. `now_s` is the running loop's clock unless it is given."""
+class Scheduler:
+    """The scheduler of one node. `now_s` is the running loop's clock unless it is given."""
 
     def __init__(self, now_s: Callable[[], float] | None = None) -> None:
         self.workers: Workers = InlineWorkers()
@@ -248,7 +248,7 @@ class Lane:
         """The memory of requests that only wait."""
 
     def start(self, context: RequestContext, steps: Steps[Handled]) -> Handled:
-        """Run the first slice: returns the response if that was all, else a `Pending` whose rest waits in the lane."""
+        """Run the first slice: returns the response if that was all, else a `Pending` whose rest waits in the scheduler."""
         work = SlicedWork(self, context, steps)
         work.run(self.now_s() + FIRST_SLICE_S)
         if work.ended_with is not None:
@@ -335,10 +335,10 @@ class MemoryPool:
 class OffLoopCalls:
     """Calls for worker threads, one at a time."""
 
-    __slots__ = ("_lane", "_running", "_waiting")
+    __slots__ = ("_running", "_scheduler", "_waiting")
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
         self._waiting: RoundRobin[tuple[Resumed, OffLoop]] = RoundRobin()
         self._running: asyncio.Task[None] | None = None
 
@@ -360,7 +360,7 @@ class OffLoopCalls:
 
     async def _run_one(self, work: Resumed, wanted: OffLoop) -> None:
         try:
-            value = await self._lane.workers.run(wanted.call)
+            value = await self._scheduler.workers.run(wanted.call)
         except Exception as failure:
             work.resume(None, failure)
         else:
@@ -370,28 +370,28 @@ class OffLoopCalls:
 class Pauses:
     """For coroutines: `await pauses.here()` lets others run once a slice is used up."""
 
-    __slots__ = ("_lane", "_owner", "_until_s")
+    __slots__ = ("_owner", "_scheduler", "_until_s")
 
     def __init__(self, context: RequestContext) -> None:
-        self._lane = context.services.lane
+        self._scheduler = context.services.scheduler
         self._owner = context.connection.id
-        self._until_s = self._lane.now_s() + FIRST_SLICE_S
+        self._until_s = self._scheduler.now_s() + FIRST_SLICE_S
 
     async def here(self) -> None:
-        lane = self._lane
-        if lane.now_s() < self._until_s:
+        scheduler = self._scheduler
+        if scheduler.now_s() < self._until_s:
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        lane.put(self._owner, lambda: None if turn.done() else turn.set_result(None))
+        scheduler.put(self._owner, lambda: None if turn.done() else turn.set_result(None))
         await turn
-        self._until_s = lane.now_s() + SLICE_S
+        self._until_s = scheduler.now_s() + SLICE_S
 
     async def off_loop(self, call: Callable[[], T]) -> T:
         """Run a pure call in a worker thread, in turn with those of other connections; returns or raises what it does."""
         waiting: AwaitedCall[T] = AwaitedCall()
-        self._lane.run_off_loop(self._owner, waiting, OffLoop(call, SMALL_CALL_BYTES))
+        self._scheduler.run_off_loop(self._owner, waiting, OffLoop(call, SMALL_CALL_BYTES))
         result = await waiting.ended
-        self._until_s = self._lane.now_s() + SLICE_S
+        self._until_s = self._scheduler.now_s() + SLICE_S
         return result
 
 
@@ -433,7 +433,7 @@ class BackgroundPauses:
 
 def in_slices(context: RequestContext, steps: Steps[Handled]) -> Handled:
     """The response that `steps` make: at once if they are few, else later."""
-    return context.services.lane.start(context, steps)
+    return context.services.scheduler.start(context, steps)
 
 
 def off_loop(context: RequestContext, call: Callable[[], Message]) -> Handled:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ottla.broker import parked as parking
-from ottla.broker.dispatch import Dispatcher, Route
-from ottla.broker.lane import SMALL_CALL_BYTES, SlicedWork
-from ottla.broker.parked import Parked
-from ottla.broker.request import CloseConnection, ConnectionInfo, Handled, Pending, RequestContext
+from ottla.broker.requests import parked as parking
+from ottla.broker.requests.context import CloseConnection, ConnectionInfo, Handled, Pending, RequestContext
+from ottla.broker.requests.parked import Parked
+from ottla.broker.requests.pipeline import RequestPipeline, Route
+from ottla.broker.requests.scheduler import SMALL_CALL_BYTES, SlicedWork
 from ottla.env import OffLoop, Steps
 from ottla.errors import KafkaError, drop_frames
 from ottla.errors.codes import ErrorCode
@@ -27,21 +27,21 @@ MANY = 1000
 
 
 class Scene:
-    """A dispatcher whose workers count their calls, and one parked request of DeleteTopics."""
+    """A pipeline whose workers count their calls, and one parked request of DeleteTopics."""
 
     def __init__(self, frame_bytes: int = 100, refusal: Exception | None = None) -> None:
-        self.dispatcher = Dispatcher()
-        self.dispatcher.services = SimpleNamespace(metadata=SimpleNamespace(topic_by_id=lambda _: None))  # type: ignore[assignment]
-        self.dispatcher.lane.workers = self
+        self.pipeline = RequestPipeline()
+        self.pipeline.services = SimpleNamespace(metadata=SimpleNamespace(topic_by_id=lambda _: None))  # type: ignore[assignment]
+        self.pipeline.scheduler.workers = self
         self.calls = 0
         self.refusal = refusal
-        counters = self.dispatcher.counters.of(ApiKey.DELETE_TOPICS)
+        counters = self.pipeline.counters.of(ApiKey.DELETE_TOPICS)
         self.route = Route(ApiKey.DELETE_TOPICS, self, VERSION, counters, is_reported=True)  # type: ignore[arg-type]
         info = ConnectionInfo(1, "PLAINTEXT", ("peer", 1))
-        services: Any = SimpleNamespace(lane=self.dispatcher.lane)
+        services: Any = SimpleNamespace(scheduler=self.pipeline.scheduler)
         self.context = RequestContext(services, info, ApiKey.DELETE_TOPICS, VERSION, 5, "client", 0.0)
         self.pending = Pending()
-        self.parked = Parked(self.dispatcher, self.route, self.context, DeleteTopicsRequest(), frame_bytes, self.pending)
+        self.parked = Parked(self.pipeline, self.route, self.context, DeleteTopicsRequest(), frame_bytes, self.pending)
 
     async def run(self, call: Any) -> Any:
         self.calls += 1
@@ -140,12 +140,12 @@ def test_refused_request_is_gone_once_it_is_answered() -> None:
 
     async def scenario() -> None:
         scene = Scene()
-        work = Large(scene.dispatcher.lane, scene.context, refusing())
-        parked = Parked(scene.dispatcher, scene.route, scene.context, DeleteTopicsRequest(), 100, work)
+        work = Large(scene.pipeline.scheduler, scene.context, refusing())
+        parked = Parked(scene.pipeline, scene.route, scene.context, DeleteTopicsRequest(), 100, work)
         gone = weakref.ref(work)
         gc.disable()
         try:
-            work.run(scene.dispatcher.lane.now_s() + 60)
+            work.run(scene.pipeline.scheduler.now_s() + 60)
             assert parked.is_ready
             del work, parked
             assert gone() is None
@@ -179,10 +179,10 @@ def test_what_a_failed_call_held_is_gone_while_its_work_goes_on() -> None:
 
     async def scenario() -> None:
         scene = Scene()
-        work = SlicedWork(scene.dispatcher.lane, scene.context, steps())
+        work = SlicedWork(scene.pipeline.scheduler, scene.context, steps())
         gc.disable()
         try:
-            work.run(scene.dispatcher.lane.now_s())
+            work.run(scene.pipeline.scheduler.now_s())
             while not work.is_done:
                 await asyncio.sleep(0)
         finally:
