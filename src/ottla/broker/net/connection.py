@@ -5,7 +5,7 @@ before it is answered; only a Produce request may be handled while Produce reque
 requests are answered at once, so the queues here are empty most of the time.
 
 Three bounds limit the memory of one connection. While a complete request waits for its turn, nothing more is received. While
-more than `UNSENT_BYTES_MAX` of replies are unsent, nothing more is handled. Large frames ask `RequestMemory` before they grow.
+more than `UNSENT_BYTES_MAX` of replies are unsent, nothing more is handled. Large frames ask for memory before they grow.
 
 Connections share the loop by time, not by the number of requests. Requests that have come together are handled for
 `TURN_S`; what is left then waits in the node's scheduler (`requests/scheduler.py`), where connections get one slice after the
@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable
 
 from ottla.broker.requests.context import CloseConnection, ConnectionInfo
-from ottla.broker.requests.memory import RequestMemory
+from ottla.broker.requests.memory import FrameShare
 from ottla.broker.requests.parked import Parked
 from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.broker.requests.scheduler import FIRST_SLICE_S, SLICE_S
@@ -75,7 +75,7 @@ class Connection:
         stream: Stream,
         info: ConnectionInfo,
         pipeline: RequestPipeline,
-        memory: RequestMemory,
+        memory: FrameShare,
         request_bytes_max: int,
         read_ahead: bytearray,
         on_ended: Callable[[Connection], None],
@@ -303,7 +303,7 @@ class Connection:
         return self._memory.take(size_bytes)
 
     def _follow_large_frame(self, reserved_before: int) -> None:
-        """Tell `RequestMemory` that a large frame has begun, has grown, cannot grow, or is complete."""
+        """Tell the budget that a large frame has begun, has grown, cannot grow, or is complete."""
         splitter, memory = self._splitter, self._memory
         if splitter.is_between_frames:
             memory.forget_incoming(self)

@@ -15,7 +15,6 @@ from ottla.broker.net.connection import Connection
 from ottla.broker.net.limits import ConnectionLimits, ListenerCount
 from ottla.broker.net.settings import NetSettings
 from ottla.broker.requests.context import ConnectionInfo
-from ottla.broker.requests.memory import FOLLOWERS_BYTES, RequestMemory
 from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.broker.requests.request_log import request_log
 from ottla.config.listeners import Listener as ListenerSetting
@@ -81,11 +80,9 @@ class Listeners:
         self.is_refusing = False
         """Set by tests: client connections are closed as soon as they are accepted."""
         self.on_refused: Callable[[], None] | None = None
-        self.memory = RequestMemory(
-            settings.queued_max_request_bytes, settings.socket_request_max_bytes, on_short=self._scan_soon
+        self.memory = pipeline.scheduler.memory.limit_frames(
+            settings.queued_max_request_bytes, settings.socket_request_max_bytes, self._scan_soon
         )
-        self._followers = RequestMemory(FOLLOWERS_BYTES, settings.socket_request_max_bytes, on_short=self._scan_soon)
-        self.memory.for_followers = self._followers
 
     @property
     def connections(self) -> list[Connection]:
@@ -262,7 +259,7 @@ class Listeners:
             self._scan_timer = None
         if not self._connections or not self._is_serving:
             return
-        periods_s = [SHORT_OF_MEMORY_SCAN_S] if self.memory.is_short or self._followers.is_short else []
+        periods_s = [SHORT_OF_MEMORY_SCAN_S] if self.memory.is_short else []
         if self._settings.connections_max_idle_ms > 0:
             periods_s.append(self._settings.connections_max_idle_ms / 1000 / SCANS_PER_IDLE_TIME)
         if periods_s:
@@ -298,5 +295,4 @@ class Listeners:
                 )
                 connection.stream.close()
         self.memory.evict_slow(now_s)
-        self._followers.evict_slow(now_s)
         self._schedule_scan()

@@ -16,13 +16,12 @@ Belongs to one event loop. The order of replies is not its business: each connec
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from ottla.broker.purgatory.waiting_memory import WaitingMemory
 from ottla.broker.requests.context import Handled, Pending
-from ottla.env import InlineWorkers, OffLoop, Reserve, Steps, Workers
+from ottla.broker.requests.memory import RequestMemory, RoundRobin, Share
+from ottla.env import InlineWorkers, OffLoop, Steps, Workers
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
@@ -35,42 +34,7 @@ FIRST_SLICE_S = 0.002
 SMALL_CALL_BYTES = 8 << 20
 """Off-loop calls with up to this much memory do not wait for larger ones."""
 
-MEMORY_BYTES = 64 << 20
-"""How much all works together may reserve for what they make; as much again for large requests, for small ones, for fetches of
-followers, and for requests that only wait."""
-
-SMALL_REQUEST_BYTES = 4 << 20
-"""Requests that take up to this much memory do not wait for larger ones."""
-
 T = TypeVar("T")
-
-
-class RoundRobin(Generic[T]):
-    """A queue in which owners take turns; of each owner the first come is the first served."""
-
-    __slots__ = ("_by_owner",)
-
-    def __init__(self) -> None:
-        self._by_owner: dict[int, deque[T]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._by_owner)
-
-    def put(self, owner: int, item: T) -> None:
-        self._by_owner.setdefault(owner, deque()).append(item)
-
-    @property
-    def first(self) -> T:
-        """What `take` takes next."""
-        return next(iter(self._by_owner.values()))[0]
-
-    def take(self) -> T:
-        owner = next(iter(self._by_owner))
-        items = self._by_owner.pop(owner)
-        item = items.popleft()
-        if items:
-            self._by_owner[owner] = items  # behind all others
-        return item
 
 
 class Resumed(Protocol):
@@ -111,7 +75,7 @@ class SlicedWork(Pending):
         self._value_sent: Any = None
         self._failure_sent: BaseException | None = None
         self.reserved_bytes = 0
-        self.reserved_in: MemoryPool | WaitingMemory | None = None
+        self.reserved_in: Share | None = None
         self._outer: SlicedWork | None = None
         """The work that has returned this one as its response, if one has. It has reserved the memory of the request."""
         self.ended_with: Pending | None = None
@@ -133,7 +97,7 @@ class SlicedWork(Pending):
                 if isinstance(wanted, OffLoop):
                     scheduler.run_off_loop(self._context.connection.id, self, wanted)
                     return
-                if wanted is not None and not scheduler.reserve(self._context.connection.id, self, wanted):
+                if wanted is not None and not scheduler.memory.reserve(self._context.connection.id, self, wanted):
                     return
                 if scheduler.now_s() >= until_s:
                     scheduler.put(self._context.connection.id, self._next_slice)
@@ -174,12 +138,12 @@ class SlicedWork(Pending):
         holder = self
         while holder._outer is not None:
             holder = holder._outer
-        if self._scheduler.is_for_requests(holder.reserved_in):
-            self._scheduler.waiting.add(holder)
+        if self._scheduler.memory.is_for_requests(holder.reserved_in):
+            self._scheduler.memory.waiting.add(holder)
 
     def _end_work(self) -> None:
         self._is_at_work = False
-        if not self._scheduler.is_for_requests(self.reserved_in):
+        if not self._scheduler.memory.is_for_requests(self.reserved_in):
             self.give_back()
 
     def give_back(self) -> None:
@@ -225,7 +189,7 @@ class SlicedWork(Pending):
             self.ended_with.abandon()
         else:
             self._steps.close()
-            self._scheduler.pass_over_abandoned()
+            self._scheduler.memory.pass_over_abandoned()
         self._outer = None
 
 
@@ -240,12 +204,7 @@ class Scheduler:
         self._is_scheduled = False
         self._small = OffLoopCalls(self)
         self._large = OffLoopCalls(self)
-        self._made = MemoryPool(MEMORY_BYTES)
-        self._small_requests = MemoryPool(MEMORY_BYTES)
-        self._large_requests = MemoryPool(MEMORY_BYTES)
-        self._followers = MemoryPool(MEMORY_BYTES)
-        self.waiting = WaitingMemory(MEMORY_BYTES)
-        """The memory of requests that only wait."""
+        self.memory = RequestMemory()
 
     def start(self, context: RequestContext, steps: Steps[Handled]) -> Handled:
         """Run the first slice: returns the response if that was all, else a `Pending` whose rest waits in the scheduler."""
@@ -280,56 +239,6 @@ class Scheduler:
         """Run a call in a worker thread, then resume `work`."""
         calls = self._small if wanted.memory_bytes <= SMALL_CALL_BYTES else self._large
         calls.put(owner, work, wanted)
-
-    def reserve(self, owner: int, work: SlicedWork, wanted: Reserve) -> bool:
-        """Whether the memory is there now; else `work` is resumed when it is."""
-        if not wanted.is_for_request:
-            return self._made.reserve(owner, work, wanted.memory_bytes)
-        if wanted.is_of_follower:
-            return self._followers.reserve(owner, work, wanted.memory_bytes)
-        is_small = wanted.memory_bytes <= SMALL_REQUEST_BYTES
-        return (self._small_requests if is_small else self._large_requests).reserve(owner, work, wanted.memory_bytes)
-
-    def pass_over_abandoned(self) -> None:
-        """A work that may have waited for memory has gone: those behind it need not wait for it."""
-        for pool in (self._made, self._small_requests, self._large_requests, self._followers):
-            pool.give_back(0)
-
-    def is_for_requests(self, pool: MemoryPool | WaitingMemory | None) -> bool:
-        """Whether memory from this pool is kept until the request is answered."""
-        return pool is not None and pool is not self._made
-
-
-class MemoryPool:
-    """Memory that works reserve, in turns of their connections."""
-
-    __slots__ = ("_free_bytes", "_size_bytes", "_waiting")
-
-    def __init__(self, size_bytes: int) -> None:
-        self._size_bytes = self._free_bytes = size_bytes
-        self._waiting: RoundRobin[tuple[SlicedWork, int]] = RoundRobin()
-
-    def reserve(self, owner: int, work: SlicedWork, memory_bytes: int) -> bool:
-        memory_bytes = min(memory_bytes, self._size_bytes)
-        if not self._waiting and memory_bytes <= self._free_bytes:
-            self._take(work, memory_bytes)
-            return True
-        self._waiting.put(owner, (work, memory_bytes))
-        return False
-
-    def give_back(self, memory_bytes: int) -> None:
-        """Reserved memory is free again: resume the works that it is enough for."""
-        self._free_bytes += memory_bytes
-        waiting = self._waiting
-        while waiting and (waiting.first[0].is_done or waiting.first[1] <= self._free_bytes):
-            work, wanted_bytes = waiting.take()
-            if not work.is_done:
-                self._take(work, wanted_bytes)
-                work.resume(None, None)
-
-    def _take(self, work: SlicedWork, memory_bytes: int) -> None:
-        self._free_bytes -= memory_bytes
-        work.reserved_bytes, work.reserved_in = memory_bytes, self
 
 
 class OffLoopCalls:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from ottla.broker.requests import scheduler as scheduling
+from ottla.broker.requests import memory
 from ottla.broker.requests.context import ConnectionInfo, Handled, Pending, PendingTask, RequestContext, future_of
 from ottla.broker.requests.scheduler import (
     FIRST_SLICE_S,
@@ -252,7 +252,7 @@ def test_abandoned_work_is_closed_and_its_waiting_calls_are_not_run() -> None:
 
 
 def test_memory_is_reserved_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduling, "MEMORY_BYTES", 100)
+    monkeypatch.setattr(memory, "SHARE_BYTES", 100)
 
     async def scenario() -> None:
         scheduler = Scheduler()
@@ -282,7 +282,7 @@ def test_memory_is_reserved_and_given_back(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_abandoned_work_that_waits_for_memory_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduling, "MEMORY_BYTES", 100)
+    monkeypatch.setattr(memory, "SHARE_BYTES", 100)
 
     async def scenario() -> None:
         scheduler = Scheduler()
@@ -308,7 +308,7 @@ def test_abandoned_work_that_waits_for_memory_holds_up_nobody(monkeypatch: pytes
 
 
 def test_memory_of_an_abandoned_request_is_kept_until_its_task_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduling, "MEMORY_BYTES", 100)
+    monkeypatch.setattr(memory, "SHARE_BYTES", 100)
 
     async def scenario() -> None:
         scheduler, may_end, begun = Scheduler(), asyncio.Event(), []
@@ -339,14 +339,14 @@ def test_memory_of_an_abandoned_request_is_kept_until_its_task_has_ended(monkeyp
 
 
 def test_follower_does_not_wait_for_the_memory_of_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduling, "MEMORY_BYTES", 100)
+    monkeypatch.setattr(memory, "SHARE_BYTES", 100)
 
     async def scenario() -> None:
         scheduler, begun = Scheduler(), []
         scheduler.workers = LateWorkers()
 
         def steps(name: str, is_of_follower: bool) -> Steps[Handled]:
-            yield Reserve(scheduling.SMALL_REQUEST_BYTES + 1, is_for_request=True, is_of_follower=is_of_follower)
+            yield Reserve(memory.SMALL_REQUEST_BYTES + 1, is_for_request=True, is_of_follower=is_of_follower)
             begun.append(name)
             yield OffLoop(lambda: None, 1)
             return None

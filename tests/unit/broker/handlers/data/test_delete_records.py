@@ -8,9 +8,9 @@ from tests.support.nodes.data_node import DataNode, append, run
 from tests.support.nodes.held_partitions import HeldPartitions, virtual
 
 from ottla.broker.handlers.data import delete_records
-from ottla.broker.purgatory.waiting_memory import GRACE_S
-from ottla.broker.requests import scheduler as scheduling
+from ottla.broker.requests import memory
 from ottla.broker.requests.context import ConnectionInfo
+from ottla.broker.requests.memory import GRACE_S
 from ottla.broker.requests.parked import Parked
 from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.config.topic import LogConfig
@@ -127,7 +127,7 @@ def test_empty_request_gets_an_empty_response(node: DataNode) -> None:
 
 def test_large_requests_that_wait_for_a_replica_do_not_hold_up_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of them take all memory for large requests, and would hold it for as long as their clients say."""
-    monkeypatch.setattr(scheduling, "MEMORY_BYTES", 2 << 20)
+    monkeypatch.setattr(memory, "SHARE_BYTES", 2 << 20)
 
     async def scenario() -> None:
         held = await HeldPartitions.open()

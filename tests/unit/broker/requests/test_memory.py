@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.support.nodes.held_partitions import virtual
 
-from ottla.broker.purgatory.waiting_memory import GRACE_S
-from ottla.broker.requests import scheduler as scheduling
+from ottla.broker.requests import memory
 from ottla.broker.requests.context import ConnectionInfo, Handled, PendingTask, RequestContext
+from ottla.broker.requests.memory import GRACE_S
 from ottla.broker.requests.scheduler import FIRST_SLICE_S, Scheduler, SlicedWork, in_slices
 from ottla.env import Reserve, Steps
 from ottla.errors import KafkaError
@@ -19,7 +19,7 @@ from ottla.sim.loop import VirtualLoop
 
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduling, "MEMORY_BYTES", 100)
+    monkeypatch.setattr(memory, "SHARE_BYTES", 100)
 
 
 class Requests:
