@@ -48,6 +48,25 @@ def test_server_without_ottla_is_told_what_to_install() -> None:
     assert sentence_of(RuntimeError("[DATA_SOURCE_NOT_FOUND] Failed to find the data source: kafka. Make sure")) is None
 
 
+def test_error_of_a_connect_server_without_ottla_says_what_to_install() -> None:
+    """In the exception that a plain program gets."""
+    from pyspark.errors.exceptions.connect import AnalysisException
+
+    import ottla.spark  # noqa: F401  # wraps PySpark's errors
+
+    text = "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: {}. Make sure the provider name is correct. SQLSTATE: 42K02"
+    ours, theirs = (
+        AnalysisException(message=text.format(name), server_stacktrace="at x", display_server_stacktrace=True)
+        for name in ("ottla", "kafka")
+    )
+    assert str(ours).endswith(
+        'ottla. On this server, run pip install "ottla[spark]" in the Python of the Spark Connect server,'
+        " or of the driver, and start it again"
+    )
+    assert sentence_of(ours) is not None
+    assert str(theirs) == text.format("kafka") + "\n\nJVM stacktrace:\nat x"
+
+
 def test_other_errors_have_no_sentence_of_ours() -> None:
     assert sentence_of(RuntimeError("division by zero")) is None
 

@@ -32,6 +32,7 @@ class SinkError(Exception):
 _SENTENCE = re.compile(r"^.*?ottla\.spark\.errors\.(?:SparkOptionError|SourceError|SinkError): (.+?)(?: SQLSTATE: \w+)*$", re.M)
 
 _NOT_INSTALLED = re.compile(r"DATA_SOURCE_NOT_FOUND\] Failed to find the data source: (ottla\w*)")
+_INSTALL = 'run pip install "ottla[spark]" in the Python of the Spark Connect server, or of the driver, and start it again'
 
 
 @contextmanager
@@ -104,12 +105,16 @@ def _speaks_kafka(host: str, port: int) -> bool:
 def sentence_of(error: BaseException) -> str | None:
     """The sentence of ours in an exception of PySpark; None if the error is not ours."""
     if missing := _NOT_INSTALLED.search(str(error)):
-        return (
-            f'Spark does not know the format {missing[1]}: run pip install "ottla[spark]" in the Python of the Spark Connect '
-            "server, or of the driver, and start it again"
-        )
+        return f"Spark does not know the format {missing[1]}: {_INSTALL}"
     found = _SENTENCE.search(str(error))
     return None if found is None else found[1].strip()
+
+
+def own_message(message: str) -> str | None:
+    """The message of an error of Spark Connect that is ours; None if it is not. It says what to install on the server."""
+    if missing := _NOT_INSTALLED.search(message):
+        return f"{message[: missing.end()]}. On this server, {_INSTALL}"
+    return message if _SENTENCE.search(message) else None
 
 
 def reason_of(error: BaseException) -> str:
