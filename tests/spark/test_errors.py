@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 import os
-import socket
-import ssl
-import threading
-from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
-from tests.support.servers.certificates import Authority
-from tests.support.servers.tls_server import server_context
 
 from ottla.errors import TimeoutError
 from ottla.spark.errors import SinkError, SourceError, plain_errors, protocol_mismatch, reason_of, sentence_of
@@ -60,8 +52,8 @@ def test_error_of_a_connect_server_without_ottla_says_what_to_install() -> None:
         for name in ("ottla", "kafka")
     )
     assert str(ours).endswith(
-        'ottla. On this server, run pip install "ottla[spark]" in the Python of the Spark Connect server,'
-        " or of the driver, and start it again"
+        'ottla. It is not installed there: run pip install "ottla[spark]" in the Python of the Spark Connect server or, '
+        "without one, in the Python that PYSPARK_PYTHON names (python3 by default), and start it again"
     )
     assert sentence_of(ours) is not None
     assert str(theirs) == text.format("kafka") + "\n\nJVM stacktrace:\nat x"
@@ -76,26 +68,6 @@ def test_reason_of_an_error_of_java_is_its_message() -> None:
     assert reason_of(RuntimeError(text)) == "it is full"
     assert reason_of(RuntimeError("one\ntwo")) == "one"
     assert reason_of(RuntimeError()) == "RuntimeError"
-
-
-@pytest.fixture
-def tls_port(tmp_path: Path) -> Iterator[int]:
-    """A port that speaks TLS and nothing else."""
-    context = server_context(Authority(tmp_path / "trusted").issue("localhost", ["IP:127.0.0.1"]))
-
-    def serve() -> None:
-        while True:
-            try:
-                connection, _ = server.accept()
-            except OSError:
-                return
-            with suppress(ssl.SSLError, OSError), connection:
-                context.wrap_socket(connection, server_side=True).close()
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=serve, daemon=True).start()
-        yield server.getsockname()[1]
-        server.shutdown(socket.SHUT_RDWR)
 
 
 def test_port_of_another_protocol_is_named(tls_port: int) -> None:

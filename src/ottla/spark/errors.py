@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, RetriableError
 
 
 class SparkOptionError(ValueError):
@@ -32,19 +32,27 @@ class SinkError(Exception):
 _SENTENCE = re.compile(r"^.*?ottla\.spark\.errors\.(?:SparkOptionError|SourceError|SinkError): (.+?)(?: SQLSTATE: \w+)*$", re.M)
 
 _NOT_INSTALLED = re.compile(r"DATA_SOURCE_NOT_FOUND\] Failed to find the data source: (ottla\w*)")
-_INSTALL = 'run pip install "ottla[spark]" in the Python of the Spark Connect server, or of the driver, and start it again'
+_INSTALL = (
+    'run pip install "ottla[spark]" in the Python of the Spark Connect server or, without one, in the Python that '
+    "PYSPARK_PYTHON names (python3 by default), and start it again"
+)
 
 
 @contextmanager
-def plain_errors(kind: type[Exception] = SourceError) -> Iterator[None]:
-    """Around what Spark calls: errors of the cluster become `kind`, and Spark shows a sentence without a traceback."""
+def plain_errors(kind: type[Exception] = SourceError, client: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Around what Spark calls: errors of the cluster become `kind`, and Spark shows a sentence without a traceback.
+
+    With the settings of the client, a cluster that does not answer is tried with TLS, or without.
+    """
     try:
         yield
-    except KafkaError as error:
+    except (KafkaError, SparkOptionError, SourceError, SinkError) as error:
         _hide_traceback()
-        raise kind(str(error)) from None
-    except (SparkOptionError, SourceError, SinkError):
-        _hide_traceback()
+        reason = error if isinstance(error, KafkaError) else error.__cause__
+        if client is not None and isinstance(reason, RetriableError) and (mismatch := protocol_mismatch(client)):
+            raise kind(mismatch) from None
+        if isinstance(error, KafkaError):
+            raise kind(str(error)) from None
         raise
 
 
@@ -111,9 +119,9 @@ def sentence_of(error: BaseException) -> str | None:
 
 
 def own_message(message: str) -> str | None:
-    """The message of an error of Spark Connect that is ours; None if it is not. It says what to install on the server."""
+    """The message of an error of Spark's Java, if it is ours. A Spark without Ottla is told what to install."""
     if missing := _NOT_INSTALLED.search(message):
-        return f"{message[: missing.end()]}. On this server, {_INSTALL}"
+        return f"{message[: missing.end()]}. It is not installed there: {_INSTALL}"
     return message if _SENTENCE.search(message) else None
 
 

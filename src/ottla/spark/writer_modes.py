@@ -7,8 +7,8 @@ all other formats do what they did.
 - `df.write`: no mode, `error` and `errorifexists` append. `overwrite` and `ignore` raise a sentence.
 - `writeStream.outputMode("update")`: `start()` writes each batch with foreachBatch, at least once.
 
-It wraps the errors of Spark Connect too: a server that has no Ottla cannot say what to install, and Java's stack trace behind
-a sentence of ours helps nobody.
+It wraps PySpark's errors too: a Python of Spark's that has no Ottla cannot say what to install, and Java's stack trace behind a
+sentence of ours helps nobody.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FORMAT = "ottla"
 APPENDING = ("append", "error", "errorifexists", "default")
 BATCH_WRITERS = ("pyspark.sql.readwriter", "pyspark.sql.connect.readwriter")
 STREAM_WRITERS = ("pyspark.sql.streaming.readwriter", "pyspark.sql.connect.streaming.readwriter")
-CONNECT_ERRORS = "pyspark.errors.exceptions.connect"
+CONNECT_ERRORS, CLASSIC_ERRORS = "pyspark.errors.exceptions.connect", "pyspark.errors.exceptions.captured"
 _DONE = "_ottla_modes"
 _ONCE = (
     'outputMode("update") writes to topics at least once: leave out exactlyOnce, or use outputMode("append") with a watermark'
@@ -36,7 +36,7 @@ _ONCE = (
 def install() -> None:
     """Wrap the writers and errors: those that are imported now, the others when they are."""
     later = []
-    for name in (*BATCH_WRITERS, *STREAM_WRITERS, CONNECT_ERRORS):
+    for name in (*BATCH_WRITERS, *STREAM_WRITERS, CONNECT_ERRORS, CLASSIC_ERRORS):
         if name in sys.modules:
             _wrap(sys.modules[name])
         else:
@@ -170,10 +170,26 @@ def _wrap_error(kind: Any) -> None:
     kind.__init__ = init
 
 
+def _wrap_captured(kind: Any) -> None:
+    module = sys.modules[CLASSIC_ERRORS]
+    convert = module.convert_exception  # type: ignore[attr-defined]
+
+    @wraps(convert)
+    def converted(error: Any) -> Any:
+        found = convert(error)
+        if not isinstance(found, kind):
+            return found  # Spark has a class for it, and shows it without Java's stack trace
+        ours = own_message(str(error.getMessage()))
+        return found if ours is None else module.AnalysisException(ours, "")  # type: ignore[attr-defined]
+
+    module.convert_exception = converted  # type: ignore[attr-defined]
+
+
 _WRAPS = {
     **dict.fromkeys(BATCH_WRITERS, (_wrap_batch_writer, "DataFrameWriter")),
     **dict.fromkeys(STREAM_WRITERS, (_wrap_stream_writer, "DataStreamWriter")),
     CONNECT_ERRORS: (_wrap_error, "SparkConnectGrpcException"),
+    CLASSIC_ERRORS: (_wrap_captured, "UnknownException"),
 }
 """Module → what wraps a class of it, and the class."""
 

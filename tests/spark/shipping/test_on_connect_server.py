@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,14 @@ from pathlib import Path
 
 import pytest
 from tests.spark.shipping.shop import check_results, fill, run_ottla, run_pipeline, write_shop
-from tests.support.servers.spark_cluster import FOR_SERVERS, HANG_S, ConnectServer, python_with_ottla, python_without_ottla
+from tests.support.servers.spark_cluster import (
+    FOR_SERVERS,
+    HANG_S,
+    SMALL_JAVA,
+    ConnectServer,
+    python_with_ottla,
+    python_without_ottla,
+)
 
 from ottla.testing import Broker
 
@@ -65,7 +73,8 @@ PLAIN_PROGRAM = """
 import sys
 import ottla.spark
 from pyspark.sql import SparkSession
-spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+builder = SparkSession.builder.remote(sys.argv[1]) if sys.argv[1:] else SparkSession.builder.master("local[1]")
+spark = builder.getOrCreate()
 for try_it in (
     lambda: spark.read.format("ottla").option("subscribe", "t").load().show(),
     lambda: spark.readStream.format("ottla").option("subscribe", "t").load().writeStream.format("ottla").start(),
@@ -81,8 +90,20 @@ for try_it in (
 def test_plain_program_on_a_server_without_ottla_is_told_what_to_install(tmp_path: Path) -> None:
     programs = python_without_ottla(tmp_path / "python", FOR_SERVERS)
     with ConnectServer(tmp_path / "connect", programs) as server:
-        command = [sys.executable, "-c", PLAIN_PROGRAM, server.remote]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+        check_plain_program({}, server.remote)
+
+
+def test_plain_program_whose_spark_uses_another_python_is_told_what_to_install(tmp_path: Path) -> None:
+    """As without PYSPARK_PYTHON: Spark then takes the first python3 on the PATH."""
+    programs = python_without_ottla(tmp_path / "python")
+    check_plain_program({"PYSPARK_PYTHON": str(programs / "python"), "JDK_JAVA_OPTIONS": SMALL_JAVA})
+
+
+def check_plain_program(environment: dict[str, str], *remote: str) -> None:
+    hidden = {"PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}
+    environment = {name: value for name, value in os.environ.items() if name not in hidden} | environment
+    command = [sys.executable, "-c", PLAIN_PROGRAM, *remote]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, env=environment, check=False)
     lines = done.stdout.splitlines()
-    assert [line for line in lines if 'data source: ottla. On this server, run pip install "ottla[spark]"' not in line] == []
+    assert [line for line in lines if "data source: ottla. It is not installed there: run pip install" not in line] == []
     assert len(lines) == 3, done.stdout + done.stderr

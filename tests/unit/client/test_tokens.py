@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sys
 import threading
 from base64 import urlsafe_b64decode
@@ -20,6 +21,7 @@ from ottla.client import tokens
 from ottla.client.real_world import real_client_world
 from ottla.client.tokens import shared_token
 from ottla.config.client import admin_settings, consumer_settings, producer_settings
+from ottla.config.java_properties import parse_properties
 from ottla.errors import ConfigError
 from ottla.link.sasl import SaslFault
 from ottla.link.tokens import SharedToken
@@ -190,6 +192,26 @@ def test_logins_that_wait_together_share_a_failure(provider: Any) -> None:
         found = asyncio.run(all_fail())
         assert {type(each) for each in found} == {SaslFault}
         assert endpoint.requests < 4
+
+
+# The page
+
+PAGE = (Path(__file__).parents[3] / "docs" / "cloud-logins.md").read_text()
+
+
+@pytest.mark.parametrize("example", re.findall(r"```properties\n(.*?)```", PAGE, re.DOTALL))
+@pytest.mark.usefixtures("provider")
+def test_settings_of_the_page(example: str) -> None:
+    settings = admin_settings(config=parse_properties(example.encode()))
+    assert settings.notices == ()
+    assert settings.security.protocol == "SASL_SSL"
+
+
+def test_function_of_the_page(tmp_path: Path, provider: Any) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "company_login.py").write_text(code)
+    found = fetched(**{HANDLER: "company_login:token", "sasl.jaas.config": f'{MODULE} required tenant="shop";'})
+    assert found[0] == "token-of-shop"
 
 
 # Clouds
