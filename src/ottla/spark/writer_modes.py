@@ -172,7 +172,7 @@ def _wrap_error(kind: Any) -> None:
 
 def _wrap_captured(kind: Any) -> None:
     module = sys.modules[CLASSIC_ERRORS]
-    convert = module.convert_exception  # type: ignore[attr-defined]
+    convert = module.convert_exception
 
     @wraps(convert)
     def converted(error: Any) -> Any:
@@ -180,7 +180,7 @@ def _wrap_captured(kind: Any) -> None:
         if not isinstance(found, kind):
             return found  # Spark has a class for it, and shows it without Java's stack trace
         ours = own_message(str(error.getMessage()))
-        return found if ours is None else module.AnalysisException(ours, "")  # type: ignore[attr-defined]
+        return found if ours is None else module.AnalysisException(ours, "")
 
     module.convert_exception = converted  # type: ignore[attr-defined]
 
