@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
-import socket
-import ssl
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.servers.certificates import Authority
 from tests.support.servers.postgres_server import PostgresServer, postgres_programs
-from tests.support.servers.tls_server import server_context
+from tests.support.servers.tls_server import port_of_tls
 
 from ottla.testing import Broker
 
@@ -89,19 +84,5 @@ def postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def tls_port(tmp_path: Path) -> Iterator[int]:
-    """A port that speaks TLS and nothing else."""
-    context = server_context(Authority(tmp_path / "trusted").issue("localhost", ["IP:127.0.0.1"]))
-
-    def serve() -> None:
-        while True:
-            try:
-                connection, _ = server.accept()
-            except OSError:
-                return
-            with suppress(ssl.SSLError, OSError), connection:
-                context.wrap_socket(connection, server_side=True).close()
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=serve, daemon=True).start()
-        yield server.getsockname()[1]
-        server.shutdown(socket.SHUT_RDWR)
+    with port_of_tls(tmp_path) as port:
+        yield port

@@ -6,8 +6,9 @@ import os
 
 import pytest
 
+from ottla.env.real.tls_errors import protocol_mismatch
 from ottla.errors import TimeoutError
-from ottla.spark.errors import SinkError, SourceError, plain_errors, protocol_mismatch, reason_of, sentence_of
+from ottla.spark.errors import SinkError, SourceError, plain_errors, reason_of, sentence_of
 from ottla.testing import Broker
 
 
