@@ -20,8 +20,8 @@ from ottla.client.admin.topic_descriptions import list_topics
 from ottla.client.cluster import Cluster
 from ottla.config.client import admin_settings
 from ottla.config.client.kinds import ADMIN
+from ottla.env.real.tls_errors import protocol_mismatch
 from ottla.errors import KafkaError, UnreachableError
-from ottla.spark.errors import protocol_mismatch
 from ottla.spark.pipelines import checks
 from ottla.spark.pipelines.checks import ListTopics
 from ottla.spark.pipelines.spec import Spec

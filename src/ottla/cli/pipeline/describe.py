@@ -15,7 +15,7 @@ from ottla.cli.common.running import open_cluster
 from ottla.cli.pipeline.clusters import client_settings
 from ottla.cli.pipeline.options import bootstrap_option, environment_options, pipeline_argument, session_for, session_options
 from ottla.client.admin.offsets import IsolationLevel, OffsetSpec, list_offsets
-from ottla.errors import KafkaError
+from ottla.errors import ConfigError, KafkaError
 from ottla.spark.pipelines import checks, storage
 from ottla.spark.pipelines import graph as graphs
 from ottla.spark.pipelines.counts import Check
@@ -135,7 +135,9 @@ async def _ends_of(spec: Spec, positions: Sequence[Position]) -> tuple[Ends, lis
     by_client: dict[tuple[tuple[str, str], ...], list[TopicPartition]] = {}
     for each in dict.fromkeys(found for position in positions for found in position.partitions()):
         wanted[each.topic] = clients.get(each.topic, spec.client_options)
-    for client, topics in checks.by_cluster({topic: options for topic, options in wanted.items() if BOOTSTRAP in options}):
+    # Clusters whose topics nothing has read yet are asked too: whether they are away is worth knowing before the first run.
+    asked = {topic: options for topic, options in {**clients, **wanted}.items() if BOOTSTRAP in options}
+    for client, topics in checks.by_cluster(asked):
         names = set(topics)
         parts = {found for position in positions for found in position.partitions() if found.topic in names}
         by_client[tuple(client.items())] = sorted(parts)
@@ -147,13 +149,18 @@ async def _ends_of(spec: Spec, positions: Sequence[Position]) -> tuple[Ends, lis
 
 
 async def _ask(client: Mapping[str, str], partitions: list[TopicPartition]) -> tuple[Ends, str | None]:
-    settings = client_settings(client)
     level = client.get("isolation.level", "").upper() == "READ_COMMITTED"
     isolation = IsolationLevel.READ_COMMITTED if level else IsolationLevel.READ_UNCOMMITTED
-    cluster = open_cluster(settings)
+    try:
+        cluster = open_cluster(client_settings(client))
+    except ConfigError as error:
+        return {}, f"the brokers at {client['bootstrap.servers']} were not asked: {error}"
     why = f"no answer within {ANSWER_S:g} s"
     try:
         async with asyncio.timeout(ANSWER_S):
+            if not partitions:
+                await cluster.metadata([])
+                return {}, None
             places: dict[TopicPartition | tuple[str, int], OffsetSpec | str | int | datetime] = {}
             places |= dict.fromkeys(partitions, OffsetSpec.LATEST)
             found = await list_offsets(cluster, places, isolation_level=isolation)

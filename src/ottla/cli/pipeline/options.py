@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -23,7 +24,16 @@ from ottla.spark.places import check_place
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-pipeline_argument = click.argument("place", default=".", metavar="[FOLDER]")
+
+def _importable(context: click.Context, parameter: click.Parameter, place: str) -> str:
+    """Let this process import the pipeline's modules too: a function that fetches tokens may be in one."""
+    folder = str(Path(place).absolute())
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return place
+
+
+pipeline_argument = click.argument("place", default=".", metavar="[FOLDER]", callback=_importable)
 bootstrap_option = click.option(
     "-b",
     "--bootstrap-server",

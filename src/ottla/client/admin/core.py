@@ -38,7 +38,7 @@ class AdminCore:
     def __init__(self, settings: AdminSettings, world: ClientWorld) -> None:
         for notice in settings.notices:
             logger.warning("%s", notice)
-        check_security(settings, world.network)
+        check_security(settings, world)
         self.settings = settings
         self.world = world
         self.metrics = ClientMetrics("admin-client", settings, world)

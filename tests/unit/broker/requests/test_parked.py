@@ -36,7 +36,7 @@ class Scene:
         self.calls = 0
         self.refusal = refusal
         counters = self.pipeline.counters.of(ApiKey.DELETE_TOPICS)
-        self.route = Route(ApiKey.DELETE_TOPICS, self, VERSION, counters, is_reported=True)  # type: ignore[arg-type]
+        self.route = Route(ApiKey.DELETE_TOPICS, self, VERSION, counters, is_searched=True)  # type: ignore[arg-type]
         info = ConnectionInfo(1, "PLAINTEXT", ("peer", 1))
         services: Any = SimpleNamespace(scheduler=self.pipeline.scheduler)
         self.context = RequestContext(services, info, ApiKey.DELETE_TOPICS, VERSION, 5, "client", 0.0)

@@ -122,7 +122,7 @@ def test_lasting_failures_end_the_command(ottla: RunOttla, broker: Broker, node:
     assert (refused.rc, "CLUSTER_AUTHORIZATION_FAILED" in refused.err) == (1, True)
 
 
-def test_topic_deleted_while_it_is_read_is_reported(ottla: RunOttla, broker: Broker, node: FakeNode) -> None:
+def test_topic_deleted_while_it_is_read_is_searched(ottla: RunOttla, broker: Broker, node: FakeNode) -> None:
     unpatched = broker.fetch
     answers = 0
 
@@ -185,7 +185,7 @@ def test_limits_end_the_command(ottla: RunOttla, broker: Broker) -> None:
     assert (quiet.rc, quiet.lines) == (0, [])
 
 
-def test_damaged_batch_is_reported_with_its_offset(ottla: RunOttla, node: FakeNode, broker: Broker) -> None:
+def test_damaged_batch_is_searched_with_its_offset(ottla: RunOttla, node: FakeNode, broker: Broker) -> None:
     unpatched = broker.fetch
 
     def damaged(request: FetchRequest, version: int) -> object:

@@ -160,7 +160,7 @@ def test_abort_by_producer_sends_only_the_marker(ottla: RunOttla, coordinator: F
     assert not coordinator.asked_for(DescribeProducersRequest)
 
 
-def test_refused_abort_is_reported(ottla: RunOttla, coordinator: FakeNode) -> None:
+def test_refused_abort_is_searched(ottla: RunOttla, coordinator: FakeNode) -> None:
     markers(coordinator, ErrorCode.INVALID_PRODUCER_EPOCH)
     said = ottla("transactions", "abort", "orders:0", "--start-offset", "12")
     assert (said.rc, "in partition orders-0 was not aborted" in said.err, "INVALID_PRODUCER_EPOCH" in said.err) == (

@@ -37,7 +37,7 @@ def test_event_is_one_line_of_json_with_its_fields_in_order(capsys: pytest.Captu
     assert out.count("\n") == 1
 
 
-def test_output_without_a_reader_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_without_a_reader_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
     def broken(*_: object) -> None:
