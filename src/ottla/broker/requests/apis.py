@@ -284,6 +284,8 @@ ON_BROKER: Final[dict[int, str]] = {key: api.on_broker for key, api in SERVED.it
 """API → handler, on a broker's listeners."""
 ON_CONTROLLER: Final[dict[int, str]] = {key: api.on_controller for key, api in SERVED.items() if api.on_controller is not None}
 """API → handler, on a controller's listeners."""
+UNSTABLE_WITH: Final[dict[int, str]] = {key: api.unstable_with for key, api in SERVED.items() if api.unstable_with is not None}
+"""API → the setting with which its newest version is served."""
 
 
 class HandlerModule(Protocol):
@@ -301,7 +303,7 @@ def load_handler(api_key: int, on_controller: bool = False) -> HandlerModule | N
 
 def versions_served(api_key: int, services: NodeServices) -> tuple[int, int]:
     """The oldest and newest version that ApiVersions advertises."""
-    setting = SERVED[api_key].unstable_with
+    setting = UNSTABLE_WITH.get(api_key)
     return APIS[api_key].advertised(setting is not None and getattr(services.settings.current, setting))
 
 

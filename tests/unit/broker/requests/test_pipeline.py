@@ -101,7 +101,7 @@ def test_large_frame_that_is_no_request_closes_the_connection(monkeypatch: pytes
 
 def test_large_request_that_fails_on_the_fast_path_is_not_handled_again(caplog: pytest.LogCaptureFixture) -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        server.pipeline._fast_paths[ApiKey.SASL_HANDSHAKE] = cast(Any, SimpleNamespace(answer=lambda frame: 1 // 0))
+        server.pipeline._fast_paths[ApiKey.SASL_HANDSHAKE] = cast(Any, SimpleNamespace(answer=lambda frame, grants: 1 // 0))
         reply = ask(server, info, shake("x" * 32_767, 78))
         assert reply_to_shake(reply)[1].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         assert server.asked == []
@@ -193,7 +193,7 @@ def test_hold_of_a_request_answered_from_its_frame_is_noted(caplog: pytest.LogCa
         now_s = [100.0]
         pipeline._monotonic_s = pipeline.health._monotonic_s = lambda: now_s[0]
 
-        def answer(frame: bytearray) -> list[bytes]:
+        def answer(frame: bytearray, grants: object) -> list[bytes]:
             now_s[0] += 0.25
             return [b"reply"]
 
@@ -213,7 +213,7 @@ def test_every_request_is_logged_at_debug(caplog: pytest.LogCaptureFixture) -> N
         now_s = [100.0]
         pipeline._monotonic_s = lambda: now_s[0]
 
-        def answer(frame: bytearray) -> list[bytes]:
+        def answer(frame: bytearray, grants: object) -> list[bytes]:
             now_s[0] += 0.0025
             return [b"reply"]
 
