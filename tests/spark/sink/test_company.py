@@ -151,8 +151,8 @@ class Company:
             found[name] = epoch - 2 * batches
         return found
 
-    def check(self, is_killed: bool) -> None:
-        """Wait until every sink has every result; those that promise it have each once."""
+    def await_results(self) -> dict[str, Counter[int]]:
+        """Wait until every sink has every result; returns how often."""
         expected = set(range(self.sent))
         deadline_s = time.monotonic() + 2 * HANG_S
         found = self.written()
@@ -161,6 +161,11 @@ class Company:
             time.sleep(0.5)  # Spark tells nobody outside of its process when a batch ends
             self.ensure_running()
             found = self.written()
+        return found
+
+    def check(self, is_killed: bool) -> None:
+        """Every sink has every result; those that promise it have each once."""
+        found = self.await_results()
         doubled = {name: [n for n, count in counts.items() if count > 1] for name, counts in found.items()}
         if is_killed:
             doubled.pop(AT_LEAST_ONCE)
@@ -234,6 +239,8 @@ class PipelineCompany(Company):
 
 def run_quietly(company: Company) -> None:
     """Nothing is killed: no query may end."""
+    company.feed()
+    company.await_results()
     deadline_s = time.monotonic() + COMPANY_S
     while time.monotonic() < deadline_s:
         company.feed()
