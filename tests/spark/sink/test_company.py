@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from tests.spark.pipelines.folders import write_pipeline
 from tests.spark.sink.company import AT_LEAST_ONCE, DELTA, EXACTLY_ONCE
-from tests.spark.sink.killing import KEYS, PARTITIONS, descendants, name_of
+from tests.spark.sink.killing import KEYS, PARTITIONS, descendants, end, handles, name_of
 from tests.spark.sink.sink_work import HANG_S, committed_pairs
 from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.restarting_server import RestartingServer
@@ -56,7 +56,7 @@ class Company:
         self._folder = folder
         self._two_phase = two_phase
         self._process: subprocess.Popen[Any] | None = None
-        self._children: set[int] = set()
+        self._left: list[int] = []
         self.sent = 0
         with Admin(bootstrap) as admin:
             admin.create_topics(dict.fromkeys(("input", *self.exactly_once, AT_LEAST_ONCE), PARTITIONS)).raise_first()
@@ -67,6 +67,7 @@ class Company:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.kill()
+        end(self._left)
 
     def command(self) -> list[str]:
         return [sys.executable, str(PROGRAM), self._bootstrap, str(self._folder), self._two_phase]
@@ -87,11 +88,15 @@ class Company:
         assert self._process is not None
         self._process.wait(HANG_S)
 
-    def kill(self) -> None:
-        """Kill the driver with its JVM and its Python processes."""
+    def kill(self, is_alone: bool = False) -> None:
+        """Kill the driver with its JVM and its Python processes. Alone: these go on until they see that it is gone."""
         assert self._process is not None
+        if self._process.poll() is not None:
+            return
         family = descendants(self._process.pid)
-        self._children |= family
+        if is_alone:
+            self._left += handles(family)
+            family = set()
         for each in (self._process.pid, *sorted(family, key=lambda pid: "java" not in name_of(pid))):
             with suppress(ProcessLookupError):
                 os.kill(each, signal.SIGKILL)
@@ -262,7 +267,7 @@ def run_with_kills(company: Company, seed: int, more: Callable[[], None] | None 
         company.feed()
         company.ensure_running()
         if number % 3 == 0:
-            company.kill()
+            company.kill(is_alone=number % 2 == 1)
             company.start()
         elif number % 3 == 1 or more is None:
             company.kill_a_python_process(random)
