@@ -223,8 +223,8 @@ class PipelineCompany(Company):
     @property
     def failures(self) -> str:
         assert self._process is not None
-        if self._process.poll() is None and not self._exits:
-            return ""
+        if self._process.poll() is None:
+            return f"ended with {self._exits}" if self._exits else ""
         said = (self._folder / "log").read_text(encoding="utf-8")[-3000:]
         return f"ended with {self._process.returncode}, and before that with {self._exits}: {said}"
 
@@ -243,16 +243,17 @@ class PipelineCompany(Company):
 
 
 def run_quietly(company: Company) -> None:
-    """Nothing is killed: no query may end."""
+    """Nothing is killed: no query may end. But one that cannot start on a busy machine is started again, as in company.py."""
     company.feed()
     company.await_results()
+    before = company.failures
     deadline_s = time.monotonic() + COMPANY_S
     while time.monotonic() < deadline_s:
         company.feed()
         time.sleep(0.3)
-        assert company.failures == ""
+        assert company.failures == before
     company.check(is_killed=False)
-    assert company.failures == ""
+    assert company.failures == before
     company.stop()
     moved = company.fences_reopened()
     print(f"{company.sent} rows in each of five sinks; fences opened again: {moved}")
