@@ -264,6 +264,8 @@ def run_with_kills(company: Company, seed: int, more: Callable[[], None] | None 
     random = Random(seed)
     for number in range(KILLS * 3):
         company.feed()
+        if number % 3 == 0:
+            company.await_results()  # else a busy machine would start Spark all the time, and nothing else would be killed
         time.sleep(random.uniform(2, 8))
         company.feed()
         company.ensure_running()
