@@ -29,6 +29,9 @@ OUTPUT_MODE = "ottla.outputMode"
 POLL_S = 0.2
 REFRESH_S = 10.0
 """How often materialized views are computed in a continuous run."""
+STARTING_MAX = 2
+"""How many queries may start at a time: each starts Python processes, and breaks if one does not connect within 10 s."""
+STARTING_POLL_S = 0.05
 STOP_TIMEOUT_S = 10.0
 """How long a stop waits for the batches that are under way."""
 
@@ -129,6 +132,9 @@ class Run:
         views = [flow for flow in flows if self._is_view(flow)]
         for flow in flows:
             if not self._is_view(flow):
+                self._await_turn()
+                if self._stopping.is_set():
+                    return
                 self._start(flow)
         self.is_running = not self._stopping.is_set()
         interval_s = REFRESH_S if self._schedule.kind == CONTINUOUS else self._schedule.interval_s
@@ -140,6 +146,16 @@ class Run:
                 due_s = time.monotonic() + interval_s
             self._stopping.wait(POLL_S)
             self._look()
+
+    def _await_turn(self) -> None:
+        """Wait while as many queries as may are starting, so that many flows can start on a busy machine."""
+        while self.starting >= STARTING_MAX and not self._stopping.wait(STARTING_POLL_S):
+            pass
+
+    @property
+    def starting(self) -> int:
+        """How many queries are starting."""
+        return sum(each.isActive and each.status["message"].startswith("Initializing") for each in self._queries.values())
 
     def _flows(self) -> list[FlowDefinition]:
         """The flows that write, each after those it reads."""

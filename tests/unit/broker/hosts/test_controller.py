@@ -9,7 +9,7 @@ from ottla.broker.hosts.metadata_log import MetadataBatch, PreparedChange
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
-from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.decision import Asker, Decision
 from ottla.metadata.controller.state import ControllerState
 from ottla.metadata.features import METADATA_VERSION_MAX
 from ottla.metadata.image.delta import MetadataDelta
@@ -63,7 +63,7 @@ def test_controller_registers_when_metadata_version_begins_to_keep_controllers()
         assert not node.loader.published.cluster.controllers
         update = FeatureUpdateKey(feature="metadata.version", max_version_level=METADATA_VERSION_MAX, upgrade_type=1)
         for _ in range(2):
-            response = await node.controller.call(UpdateFeaturesRequest(feature_updates=[update]), 2)
+            response = await node.controller.call(UpdateFeaturesRequest(feature_updates=[update]), Asker(2))
             assert response.error_code == ErrorCode.NONE
         await node.loader.caught_up()
         known = node.loader.published.cluster.controllers[1]
@@ -462,7 +462,7 @@ def test_kraft_version_is_raised_by_a_change_of_features() -> None:
         await node.start()
         assert node.quorum.kraft_version == 0
         request = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature="kraft.version", max_version_level=1)])
-        response = await node.controller.call(request, 2)
+        response = await node.controller.call(request, Asker(2))
         assert (response.error_code, response.error_message) == (0, None)
         assert (node.quorum.kraft_version, node.controller.state.kraft_version) == (1, 1)
         (voter,) = node.quorum.voters

@@ -13,7 +13,7 @@ from ottla.env import World
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
-from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.decision import Asker, Decision
 from ottla.metadata.controller.state import ControllerSettings, ControllerState
 from ottla.sim.randomness import SeededRandomness
 from ottla.wire.base import Message
@@ -74,7 +74,7 @@ async def with_topics() -> NodeWithWorkers:
 
 def delete_all(node: NodeWithWorkers) -> Coroutine[Any, Any, Any]:
     names = [DeleteTopicState(name=f"t{number}") for number in range(1, COUNT + 1)]
-    return node.controller.call(DeleteTopicsRequest(topics=names), 6)
+    return node.controller.call(DeleteTopicsRequest(topics=names), Asker(6))
 
 
 async def turns() -> None:
@@ -195,7 +195,7 @@ def test_refusal_of_a_large_decision_writes_nothing() -> None:
         node = await with_topics()
         end_offset = node.quorum.end_offset
         topics = [CreatableTopic(name="t", num_partitions=20_000, replication_factor=1)]
-        creating = asyncio.ensure_future(node.controller.call(CreateTopicsRequest(topics=topics), 7))
+        creating = asyncio.ensure_future(node.controller.call(CreateTopicsRequest(topics=topics), Asker(7)))
         await turns()
         node.workers.end_first()
         with pytest.raises(KafkaError) as refused:
