@@ -109,6 +109,51 @@ def divide():
     assert "=== Streaming Query ===" in raised.value.trace
 
 
+SLOW_ONCE = """
+from pathlib import Path
+from pyspark.sql.functions import udf
+
+@udf("int")
+def divide(value):
+    marker = Path({marker!r})
+    if not marker.exists():
+        marker.touch()
+        raise RuntimeError("Python worker failed to connect back")
+    return int(value)
+
+@dp.append_flow(target="copies")
+def copy():
+    return spark.readStream.table("orders").select("key", divide("value").cast("string").alias("value"))
+"""
+
+
+@pytest.mark.parametrize("schedule", [Schedule(), Schedule("every", 1)], ids=str)
+def test_flow_whose_python_process_starts_too_late_is_started_again(
+    pipeline: Callable[[dict[str, str]], Spec],
+    spark: Any,
+    topic: str,
+    shared_broker: Broker,
+    tmp_path: Path,
+    schedule: Schedule,
+) -> None:
+    """The error is Spark's own text, raised by the flow: what a busy machine does at will cannot be made to happen."""
+    spec = pipeline({"copy.py": SLOW_ONCE.format(marker=str(tmp_path / "tried"))})
+    shared_broker.produce(topic, "6")
+    notices: list[str] = []
+    with prepared(spec, spark) as resolved:
+        made = Run(resolved, spark, schedule, lambda progress: made.stop(), notice=notices.append)
+        timer = threading.Timer(120, made.stop)
+        timer.start()
+        try:
+            totals = made.run()
+        finally:
+            timer.cancel()
+    assert totals.rows == {"copy": 1}
+    (notice,) = notices
+    assert notice.startswith("the flow copy starts again")
+    assert [record.value for record in shared_broker.records(f"{topic}-copies")] == [b"6"]
+
+
 @pytest.mark.slow
 def test_every_looks_again_until_it_is_stopped(
     pipeline: Callable[[dict[str, str]], Spec], spark: Any, topic: str, shared_broker: Broker

@@ -32,6 +32,10 @@ REFRESH_S = 10.0
 STARTING_MAX = 2
 """How many queries may start at a time: each starts Python processes, and breaks if one does not connect within 10 s."""
 STARTING_POLL_S = 0.05
+NOT_CONNECTED = "Python worker failed to connect back"
+"""Spark's error where a Python process has not started within 10 s: no setting changes that. Nothing of the batch is done."""
+STARTS_AGAIN_MAX = 10
+"""How often a flow is started again after that error."""
 STOP_TIMEOUT_S = 10.0
 """How long a stop waits for the batches that are under way."""
 
@@ -77,6 +81,7 @@ class Run:
         self._stopping = threading.Event()
         self._queries: dict[str, Any] = {}
         self._seen: dict[str, int] = {}
+        self._started_again: dict[str, int] = {}
         self.totals = Totals() if totals is None else totals
         """With those of earlier runs, if they are given."""
         self.is_running = False
@@ -122,10 +127,13 @@ class Run:
                 self._compute(flow)
                 continue
             self._start(flow)
-            while self._queries[flow.name].isActive and not self._stopping.is_set():
-                self._stopping.wait(POLL_S)
+            while True:
+                while self._queries[flow.name].isActive and not self._stopping.is_set():
+                    self._stopping.wait(POLL_S)
+                    self._look()
                 self._look()
-            self._look()
+                if not self._queries[flow.name].isActive or self._stopping.is_set():
+                    break
 
     def _run_on(self) -> None:
         flows = self._flows()
@@ -229,13 +237,24 @@ class Run:
 
     def _look(self) -> None:
         """Report new batches; raise if a query has ended with an error."""
-        for name, query in self._queries.items():
+        for name, query in list(self._queries.items()):
             is_active, error = query.isActive, query.exception()
             self._count(name, query)
             if error is not None:
+                if NOT_CONNECTED in str(error) and not self._stopping.is_set() and self._start_again(name):
+                    continue
                 raise self._failure(name, error)
             if not is_active and self._schedule.kind != ONCE and not self._stopping.is_set():
                 raise PipelineError(f"the flow {name} has stopped by itself: run the pipeline again")
+
+    def _start_again(self, name: str) -> bool:
+        """Start a flow again from its checkpoint, because Spark could not start a Python process for it; not for ever."""
+        count = self._started_again[name] = self._started_again.get(name, 0) + 1
+        if count > STARTS_AGAIN_MAX:
+            return False
+        self._notice(f"the flow {name} starts again: this machine is too busy to start Spark's Python processes within 10 s")
+        self._start(self._resolved.graph.flows[name])
+        return True
 
     def _count(self, name: str, query: Any) -> None:
         last = query.lastProgress
