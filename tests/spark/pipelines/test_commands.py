@@ -97,6 +97,53 @@ def test_checkpoint_of_a_renamed_flow_is_not_left_behind_in_silence(folder: Path
         assert len(broker.records("large-orders")) == 1
 
 
+COUNTED = """spark.readStream.table("a").groupBy({by}).count().selectExpr("CAST(count AS STRING) AS value")"""
+PLAIN = """spark.readStream.table("a").select("value")"""
+CHANGES = [
+    (
+        PLAIN,
+        COUNTED.format(by="'key'"),
+        "it now has an aggregation, and its checkpoint has no state: there was no such operator",
+    ),
+    (COUNTED.format(by="'key'"), PLAIN, "it had an aggregation and now has none."),
+    (COUNTED.format(by="'partition'"), COUNTED.format(by="'key'"), "have changed, from (partition integer) to (key binary)."),
+    (PLAIN, f"{PLAIN}.dropDuplicates(['value'])", "it now has dropDuplicates, and its checkpoint has no state"),
+    (PLAIN, f"{PLAIN}.union({PLAIN})", "it read 1 source and now reads 2 sources."),
+    (
+        "spark.readStream.format('rate').load().selectExpr('CAST(value AS STRING) AS value')",
+        PLAIN,
+        "reads another kind of source",
+    ),
+    (
+        PLAIN,
+        "spark.readStream.format('rate').load().selectExpr('CAST(value AS STRING) AS value')",
+        "reads another kind of source",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"), [CHANGES[4], *(pytest.param(*each, marks=pytest.mark.slow) for each in CHANGES)]
+)
+def test_query_that_its_checkpoint_cannot_take_names_what_changed_and_reset(
+    tmp_path: Path, spark: Any, shared_broker: Broker, topic: str, before: str, after: str, why: str
+) -> None:
+    given = f"sources: {{a: {{subscribe: {topic}, startingOffsets: earliest}}}}\nsinks: {{out: {{topic: {topic}-out}}}}\n"
+    shared_broker.create_topic(f"{topic}-out")
+    for query in (before, after):
+        shared_broker.produce(topic, "v")
+        mode = ', spark_conf={"ottla.outputMode": "update"}' if "count()" in query else ""
+        text = f'@dp.append_flow(target="out"{mode})\ndef f():\n    return {query}\n'
+        write_pipeline(tmp_path, {"flows.py": text}, given, shared_broker.bootstrap_servers)
+        said = run_cli("pipeline", "run", tmp_path)
+        assert said.rc == (query == after), said.err
+    assert said.err.startswith("ottla: the flow f cannot continue from its checkpoint: "), said.err
+    assert why in said.err
+    assert "Take the change back, or read everything again with --reset f. " in said.err
+    assert "…" not in said.err
+    assert run_cli("pipeline", "run", tmp_path, "--reset", "f", "--yes").rc == 0
+
+
 def test_broken_flow_ends_with_one_sentence_and_a_log(folder: Path) -> None:
     text = (folder / "transformations" / "large_orders.py").read_text()
     broken = text.replace('.where("amount >= 100")', ".where(\"assert_true(amount > 0, 'bad amount') IS NULL\")")

@@ -125,9 +125,9 @@ def run(
         with storage.locked(spec):
             if reset:
                 _ask_for_reset(spec, reset, yes)
-            if ALL in reset and storage.reset(spec):
-                say(f"Deleted the offsets, state and tables of {spec.name}.", err=True)
             with session_for(spec, master, remote, quiet=as_json, has_ui=has_ui) as spark:
+                if ALL in reset and storage.reset(spec):
+                    say(f"Deleted the offsets, state and tables of {spec.name}.", err=True)
                 decided = Decisions(tuple(name for name in reset if name != ALL), forget)
                 totals = run_pipeline(spec, spark, when, as_json, Outages(spec, wait_s), decided=decided, metrics=metrics)
     print_summary(totals, as_json)
@@ -204,6 +204,13 @@ def settle_checkpoints(spec: Spec, graph: Graph, decided: Decisions) -> None:
     A flow with another name begins with a new checkpoint: it would write to an exactly-once topic what is there already.
     """
     flows = {flow.name: flow for flow in graph.running_flows()}
+    if storage.files_of(spec) is None:
+        warn(
+            f"the checkpoints in {spec.state} cannot be seen through Spark Connect: a flow that was renamed reads and writes "
+            "everything again"
+        )
+        if not any(decided) and not spec.renamed:
+            return
     for old, new in spec.renamed.items():
         if new not in flows:
             raise PipelineError(

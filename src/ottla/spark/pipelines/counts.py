@@ -15,12 +15,10 @@ again, and a batch that ended in the moment in which the process was killed has 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -231,41 +229,39 @@ class CountsFile:
     Only the last batch of a query can be repeated. Its counts are kept apart, and are replaced if it comes again.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, text: str | None) -> None:
+        """`text` is what the file holds; None if it is not there."""
         self._query = ""
         self._batch = -1
         self.totals: Checks = {}
         self._last: list[Check] = []
         try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
+            stored = json.loads(text or "")
             self._query, self._batch = stored["query"], stored["batch"]
             added(self.totals, (Check(**each) for each in stored["totals"]))
             self._last = [Check(**each) for each in stored["last"]]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError):
             pass  # counts inform; a file that cannot be read is begun again
 
-    def add(self, query: str, batch: int, found: list[Check]) -> None:
-        """Count a batch, and write the file."""
+    def added(self, query: str, batch: int, found: list[Check]) -> str | None:
+        """The text of the file with the counts of a batch; None if it has them."""
         if query != self._query:
             self.totals, self._last, self._batch = {}, [], -1
         if batch < self._batch:
-            return
+            return None
         if batch == self._batch:
             for each in self._last:
                 self.totals[each.key] = self.totals[each.key].plus(each, -1)
         added(self.totals, found)
         self._query, self._batch, self._last = query, batch, found
-        text = {
-            "query": query,
-            "batch": batch,
-            "totals": [each.as_json() for each in self.totals.values()],
-            "last": [each.as_json() for each in found],
-        }
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self._path.with_suffix(".partial")
-        partial.write_text(json.dumps(text), encoding="utf-8")
-        os.replace(partial, self._path)
+        return json.dumps(
+            {
+                "query": query,
+                "batch": batch,
+                "totals": [each.as_json() for each in self.totals.values()],
+                "last": [each.as_json() for each in found],
+            }
+        )
 
 
 class WatchedQuery:

@@ -164,7 +164,9 @@ class Run:
         elif output.kind == graphs.SINK:
             writer = writer.format(output.format).options(**output.options)
         else:
+            kind, frame = output.format or "parquet", self._resolved.frames[flow.name]
             storage.check_batches(self._resolved.spec, flow.name, output.name)
+            storage.check_columns(self._resolved.spec, flow.name, output.name, kind, frame, self._spark)
             writer = writer.format(output.format or "parquet").option("path", storage.table(self._resolved.spec, output.name))
             if output.partition_columns:
                 writer = writer.partitionBy(*output.partition_columns)
