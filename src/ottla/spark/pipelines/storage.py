@@ -220,15 +220,22 @@ def reset(spec: Spec) -> bool:
     return any(found)
 
 
-def add_counts(spec: Spec, flow: str, query: str, batch: int, found: list[Check]) -> None:
-    """Add what the checks of a batch have found. Counts inform: a disk that is full does not stop the run for them."""
+def add_counts(
+    spec: Spec, flow: str, query: str, batch: int, found: list[Check], began: set[tuple[str, str]] | None = None
+) -> list[Check]:
+    """Add what the checks of a batch have found; returns that, with fields that are null and were not before (`began`).
+
+    Counts inform: a disk that is full does not stop the run for them.
+    """
+    found = list(found)
     if (files := files_of(spec)) is not None:
         try:
             counts = CountsFile(files.read(_counts_file(spec, flow)))
-            if (text := counts.added(query, batch, found)) is not None:
+            if (text := counts.added(query, batch, found, set() if began is None else began)) is not None:
                 files.write(_counts_file(spec, flow), text)
         except (OSError, PipelineError) as error:
             logger.warning("the counts of the flow %s were not stored: %s", flow, error)
+    return found
 
 
 def counts_of(spec: Spec, flow: str) -> list[Check]:
@@ -238,7 +245,7 @@ def counts_of(spec: Spec, flow: str) -> list[Check]:
 
 
 def _counts_file(spec: Spec, flow: str) -> str:
-    return f"{spec.state}/counts/{flow}.json"
+    return f"{spec.home}/counts/{flow}.json"
 
 
 def unowned_checkpoints(spec: Spec, flows: Collection[str]) -> list[str]:
