@@ -101,7 +101,11 @@ class Check:
         }
         reasons = {mask(reason): count for reason, count in self.reasons.items()}
         return replace(
-            self, **texts, reasons=reasons, examples={mask(reason): mask(place) for reason, place in self.examples.items()}
+            self,
+            **texts,
+            name=mask(self.name),
+            reasons=reasons,
+            examples={mask(reason): mask(place) for reason, place in self.examples.items()},
         )
 
     def _counted(self, reason: str, count: int) -> str:
