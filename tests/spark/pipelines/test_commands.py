@@ -39,10 +39,9 @@ def test_from_init_to_records_in_the_sink(folder: Path) -> None:
         assert (said.rc, said.out) == (0, "keep_large_orders\t7 rows\t1 batches\tlag 0\n"), said.err
         head = "ottla: the flow keep_large_orders: parsed_orders: "
         expected = (
-            "2 of 7 records could not be decoded and are in the topic orders-dead: id must be int (1), the value is not valid "
-            "JSON (1); such as the value is not valid JSON: not json\n"
-            "1 of 7 records has fields that the schema does not: coupon (1); such as coupon in the record of "
-            "orders-1 at offset 6\n"
+            "2 of 7 records could not be decoded and are in the topic orders-dead: id must be int, not string (1, orders-1 at "
+            "offset 4), the value is not valid JSON (1, orders-1 at offset 5); such as the value is not valid JSON: not json\n"
+            "1 of 7 records differs from the schema: coupon is new (1, orders-1 at offset 6)\n"
             "1 of 5 rows does not meet the expectation has an id (id IS NOT NULL) and is in the topic orders-dead; such as "
             '{"amount":700.0}'
         )
@@ -50,7 +49,7 @@ def test_from_init_to_records_in_the_sink(folder: Path) -> None:
         assert told == expected.splitlines()
         letters = {each.value: dict(each.headers)["ottla.error.reason"] for each in broker.records("orders-dead")}
         assert letters == {
-            bad[0].encode(): b"id is 900002: it must be int",
+            bad[0].encode(): b"id is the string 900002: it must be int",
             b"not json": b"the value is not valid JSON: not json",
             b'{"amount":700.0}': b"has an id (id IS NOT NULL) is not met",
         }
@@ -65,7 +64,7 @@ def test_from_init_to_records_in_the_sink(folder: Path) -> None:
         assert described["flows"][2]["lag"] == 0
         assert described["flows"][0]["sources"][0]["options"]["subscribe"] == "orders"
         checks = {each["kind"]: (each["rows"], each["bad"]) for each in described["flows"][2]["checks"]}
-        assert checks == {"decode": (7, 2), "drift": (7, 1), "expect": (5, 1)}
+        assert checks == {"decode": (7, 2), "drift": (7, 1), "nulls": (5, 0), "expect": (5, 1)}
         said = run_cli("pipeline", "describe", folder, *address)
         assert "parsed_orders expects has an id: id IS NOT NULL, else dead letter to orders-dead" in said.lines
         assert said.lines[-1].startswith("in all runs of keep_large_orders: parsed_orders: 1 of 5 rows does not meet")

@@ -26,6 +26,18 @@ TEXT_AFTER_OBJECT = r"\}\s*\{"
 NO_TEXT = r"(?s)^(-?[0-9][0-9.eE+-]*|true|false|[{\[].*)$"
 """What a column of text may hold if the JSON has a number, a boolean, an object or an array for it."""
 
+KINDS = {
+    "STRING": "string",
+    "BIGINT": "number",
+    "BOOLEAN": "boolean",
+    "OBJECT": "object",
+    "ARRAY": "array",
+    "DOUBLE": "fraction",
+    "FLOAT": "fraction",
+    "DECIMAL": "fraction",
+}
+"""Types of variants, by their first word, and how we call them."""
+
 
 class JsonDecoder:
     """A JSON object to a struct."""
@@ -86,15 +98,11 @@ class JsonDecoder:
         may_differ = F.lit(False)
         for name in strings:
             may_differ = may_differ | F.coalesce(staged[name].rlike(NO_TEXT), F.lit(False))
-        kinds = [self._kind_of(text, name) for name in strings]
-        other = F.array_compact(
-            F.array(
-                *(
-                    F.when(kind != "string", F.concat(F.lit(f"{name} is "), kind, F.lit(" instead of string")))
-                    for name, kind in zip(strings, kinds, strict=True)
-                )
-            )
+        same = " is string instead of string"
+        each = F.array(
+            *(F.concat(F.lit(f"{name} is "), self._kind_of(text, name), F.lit(" instead of string")) for name in strings)
         )
+        other = F.filter(each, lambda words: ~words.endswith(same))
         found = F.concat(found, F.when(may_differ, other).otherwise(F.array().cast("array<string>")))
         return F.when(F.size(found) > 0, F.concat_ws(", ", found))
 
@@ -106,14 +114,10 @@ class JsonDecoder:
         """The type of a field in the JSON: `string`, `number`, `fraction`, `boolean`, `object`, `array`; null if it is null."""
         quote = '"' if "'" in name else "'"
         kind = F.schema_of_variant(F.try_variant_get(F.try_parse_json(text), f"$[{quote}{name}{quote}]", "variant"))
-        return (
-            F.when(kind == "STRING", "string")
-            .when(kind == "BIGINT", "number")
-            .when(kind.rlike("^(DECIMAL|DOUBLE|FLOAT)"), F.when(kind.endswith(",0)"), "number").otherwise("fraction"))
-            .when(kind == "BOOLEAN", "boolean")
-            .when(kind.startswith("OBJECT"), "object")
-            .when(kind.startswith("ARRAY"), "array")
-        )
+        # The expression is there once: Spark compiles each copy of it.
+        words = F.create_map(*(F.lit(each) for pair in KINDS.items() for each in pair))
+        plain = F.regexp_replace(kind, r"^DECIMAL\(\d+,0\)", "BIGINT")
+        return F.try_element_at(words, F.regexp_extract(plain, r"^[A-Z]+", 0))
 
     def _misfit(self, staged: Any, text: Any) -> Any:
         """Which fields have the wrong type: those that are there as text, and are null in the struct."""

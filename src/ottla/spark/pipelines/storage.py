@@ -142,7 +142,7 @@ class HadoopFiles:
 
 @contextmanager
 def _hadoop_errors(path: str) -> Iterator[None]:
-    from py4j.protocol import Py4JError, Py4JJavaError
+    from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 
     try:
         yield
