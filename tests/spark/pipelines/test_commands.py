@@ -122,7 +122,11 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "why"), [CHANGES[4], *(pytest.param(*each, marks=pytest.mark.slow) for each in CHANGES)]
+    ("before", "after", "why"),
+    [
+        pytest.param(*each, id=f"change-{number}", marks=[pytest.mark.slow] * (number != 4))
+        for number, each in enumerate(CHANGES)
+    ],
 )
 def test_query_that_its_checkpoint_cannot_take_names_what_changed_and_reset(
     tmp_path: Path, spark: Any, shared_broker: Broker, topic: str, before: str, after: str, why: str

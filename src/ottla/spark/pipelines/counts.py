@@ -96,15 +96,13 @@ class Check:
 
     def masked(self, mask: Callable[[str], str]) -> Check:
         """Without what `mask` takes out of texts."""
-        texts = {
-            each: None if (text := getattr(self, each)) is None else mask(text) for each in ("condition", "topic", "example")
-        }
-        reasons = {mask(reason): count for reason, count in self.reasons.items()}
         return replace(
             self,
-            **texts,
             name=mask(self.name),
-            reasons=reasons,
+            condition=None if self.condition is None else mask(self.condition),
+            topic=None if self.topic is None else mask(self.topic),
+            example=None if self.example is None else mask(self.example),
+            reasons={mask(reason): count for reason, count in self.reasons.items()},
             examples={mask(reason): mask(place) for reason, place in self.examples.items()},
         )
 

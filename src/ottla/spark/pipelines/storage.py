@@ -17,6 +17,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import re
 import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from ottla.spark.pipelines.errors import PipelineError
 from ottla.spark.pipelines.spec import Spec
 
 logger = logging.getLogger("ottla.spark.pipelines")
+_CLASS = re.compile(r"^(?:[a-z]\w*\.)+[A-Z]\w*: ")
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -143,13 +145,14 @@ class HadoopFiles:
 @contextmanager
 def _hadoop_errors(path: str) -> Iterator[None]:
     from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+    from pyspark.errors import PySparkException  # what PySpark makes of some of Java's
 
     try:
         yield
-    except Py4JError as error:
+    except (Py4JError, PySparkException) as error:
         cause = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
-        kind, _, words = " ".join(str(cause).split()).partition(": ")
-        raise PipelineError(f"{path} cannot be reached: {words or kind}") from None
+        first = str(cause).strip().partition("\n")[0]
+        raise PipelineError(f"{path} cannot be reached: {_CLASS.sub('', first)}") from None
 
 
 def files_of(spec: Spec) -> Files | None:
