@@ -159,6 +159,17 @@ def session_for(
             yield spark
     finally:
         spark.stop()
+        _mask_file(log, spec)
+
+
+def _mask_file(path: Path, spec: Spec) -> None:
+    """Take secrets out of what Spark has logged: an exception may have one in its text."""
+    if not spec.secrets or not path.exists():
+        return
+    masked = path.with_suffix(".masked")
+    with open(path, encoding="utf-8", errors="replace") as given, open(masked, "w", encoding="utf-8") as made:
+        made.writelines(spec.masked(line) for line in given)
+    masked.replace(path)
 
 
 @contextmanager

@@ -82,6 +82,8 @@ class Run:
         self._queries: dict[str, Any] = {}
         self._seen: dict[str, int] = {}
         self._started_again: dict[str, int] = {}
+        self._null_fields: dict[str, set[tuple[str, str]]] = {}
+        """By flow, the views and fields that are null in this run, and never were before."""
         self.totals = Totals() if totals is None else totals
         """With those of earlier runs, if they are given."""
         self.is_running = False
@@ -188,7 +190,9 @@ class Run:
         elif output.kind == graphs.SINK:
             writer = writer.format(output.format).options(**output.options)
         else:
+            kind, frame = output.format or "parquet", self._resolved.frames[flow.name]
             storage.check_batches(self._resolved.spec, flow.name, output.name)
+            storage.check_columns(self._resolved.spec, flow.name, output.name, kind, frame, self._spark)
             writer = writer.format(output.format or "parquet").option("path", storage.table(self._resolved.spec, output.name))
             if output.partition_columns:
                 writer = writer.partitionBy(*output.partition_columns)
@@ -270,13 +274,15 @@ class Run:
     def _count_checks(self, flow: str, query: str, batch: int, found: list[Check]) -> None:
         if not found:
             return
+        spec = self._resolved.spec
+        began = self._null_fields.setdefault(flow, set())
+        found = storage.add_counts(spec, flow, query, batch, [each.masked(spec.masked) for each in found], began)
         totals = self.totals.checks.setdefault(flow, {})
         known = {key for key, each in totals.items() if each.bad}
         added(totals, found)
         for each in found:
             if each.bad and each.key not in known:
                 self._notice(f"the flow {flow}: {each.text()}")
-        storage.add_counts(self._resolved.spec, flow, query, batch, found)
 
     def _stop_queries(self) -> None:
         deadline_s = time.monotonic() + STOP_TIMEOUT_S
