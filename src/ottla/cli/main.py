@@ -25,7 +25,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "quorum": ("ottla.cli.quorum.command", "quorum", "Show the metadata quorum, add and remove controllers."),
     "features": ("ottla.cli.features", "features", "Show and change feature levels, such as metadata.version."),
     "brokers": ("ottla.cli.brokers.command", "brokers", "List and describe brokers."),
-    "elect-leaders": ("ottla.cli.elect_leaders.command", "elect_leaders", "Elect leaders of partitions: preferred or unclean."),
+    "elect-leaders": ("ottla.cli.elect_leaders", "elect_leaders", "Elect leaders of partitions: preferred or unclean."),
     "reassign": ("ottla.cli.reassign.command", "reassign", "Move partitions to other brokers or log directories."),
     "topics": ("ottla.cli.topics.command", "topics", "Create, list, describe, alter and delete topics."),
     "configs": ("ottla.cli.configs.command", "configs", "Show and change settings of topics, brokers and groups."),
