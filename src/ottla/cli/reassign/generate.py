@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from ottla.cli.brokers.rows import complete_brokers
+from ottla.cli.brokers import complete_brokers
 from ottla.cli.common.completion import complete_topics
 from ottla.cli.common.options import cluster_options
 from ottla.cli.common.output import print_json_text, say, warn

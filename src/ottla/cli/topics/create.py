@@ -9,7 +9,7 @@ from ottla.cli.common.options import cluster_options, json_option
 from ottla.cli.common.output import print_json, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, parse_pairs
-from ottla.cli.configs.alter import in_milliseconds
+from ottla.cli.configs import in_milliseconds
 from ottla.cli.topics.choosing import parse_assignment
 from ottla.cli.topics.seeing import see
 from ottla.client.admin.topic_descriptions import TopicDescription

@@ -6,7 +6,7 @@ import pytest
 from tests.support.nodes.fake_node import FakeNode
 from tests.unit.cli.conftest import RunOttla
 
-from ottla.cli.brokers.api_versions import _text
+from ottla.cli.brokers import _text
 from ottla.client.api_versions import ServedApi
 
 

@@ -4,7 +4,7 @@ import click
 import pytest
 from tests.support.nodes.fake_node import FakeNetwork
 
-from ottla.cli.brokers.rows import complete_brokers
+from ottla.cli.brokers import complete_brokers
 
 
 def test_ids_are_completed(network: FakeNetwork, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import pytest
 from tests.support.nodes.fake_node import FakeNode
 from tests.unit.cli.conftest import RunOttla
 
-from ottla.cli.cluster.unregister import Held, warnings
+from ottla.cli.cluster import Held, warnings
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 

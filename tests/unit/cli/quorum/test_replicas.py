@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.cli.quorum.replicas import check_may_join, directory_of
+from ottla.cli.quorum import check_may_join, directory_of
 from ottla.client.admin.quorum import QuorumInfo, QuorumReplica
 from ottla.errors import OttlaError
 from ottla.ids import ZERO_UUID, Uuid, uuid_text
