@@ -43,7 +43,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
         "Read as a member of a group, with a JSON event for each step.",
     ),
     "groups": ("ottla.cli.groups.command", "groups", "List, describe and delete consumer groups, and reset their offsets."),
-    "transactions": ("ottla.cli.transactions.command", "transactions", "List, describe and abort transactions."),
+    "transactions": ("ottla.cli.transactions", "transactions", "List, describe and abort transactions."),
     "pipeline": (
         "ottla.cli.pipeline.command",
         "pipeline",

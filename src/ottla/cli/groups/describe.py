@@ -11,7 +11,7 @@ from ottla.cli.common.output import is_for_people, print_json, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.groups import showing
-from ottla.cli.groups.choosing import find_groups, group_arguments, timeout_option, with_timeout
+from ottla.cli.groups.command import find_groups, group_arguments, timeout_option, with_timeout
 from ottla.cli.groups.offsets import GroupOffsets, committed_offsets, find_offsets
 from ottla.cli.groups.views import describe_groups
 from ottla.client.admin.group_descriptions import ConsumerGroupDescription

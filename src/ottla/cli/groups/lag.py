@@ -11,7 +11,7 @@ from ottla.cli.common.options import cluster_options, json_option, plain_option,
 from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
-from ottla.cli.groups.choosing import complete_groups, timeout_option, with_timeout
+from ottla.cli.groups.command import complete_groups, timeout_option, with_timeout
 from ottla.cli.groups.offsets import committed_offsets, find_offsets
 from ottla.cli.topics.choosing import match
 from ottla.client.admin.groups import list_consumer_groups

@@ -198,7 +198,7 @@ def test_tables_for_people(ottla: RunOttla, coordinator: FakeNode, monkeypatch: 
 def test_completion_offers_groups(coordinator: FakeNode, ottla: RunOttla) -> None:
     import click
 
-    from ottla.cli.groups.choosing import complete_groups
+    from ottla.cli.groups.command import complete_groups
 
     command = click.Command("x")
     context = click.Context(command)

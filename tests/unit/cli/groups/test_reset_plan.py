@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cli.groups.reset_plan import read_plan, to_csv
+from ottla.cli.groups.reset_offsets import read_plan, to_csv
 from ottla.ids import TopicPartition
 
 TOPICS = st.text("abcxyz019._-", min_size=1, max_size=40)

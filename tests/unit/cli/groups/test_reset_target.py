@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.groups.reset_target import Scenario, find_target, parse_java_duration_ms
+from ottla.cli.groups.reset_offsets import Scenario, find_target, parse_java_duration_ms
 
 NOTHING: dict[str, Any] = dict.fromkeys(each.value for each in Scenario)
 

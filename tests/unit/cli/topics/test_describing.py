@@ -6,8 +6,8 @@ import pytest
 from tests.support.nodes.fake_node import FakeNode
 from tests.unit.cli.conftest import RunOttla
 
-from ottla.cli.topics import describing
-from ottla.cli.topics.describing import TopicView
+from ottla.cli.topics import describe
+from ottla.cli.topics.describe import TopicView
 from ottla.client.admin.reassignments import PartitionReassignment
 from ottla.client.admin.topic_descriptions import PartitionDescription, TopicDescription
 from ottla.errors.codes import ErrorCode
@@ -32,7 +32,7 @@ def configs(request: DescribeConfigsRequest, version: int) -> DescribeConfigsRes
 def test_topics_are_described_without_a_controller(
     ottla: RunOttla, node: FakeNode, monkeypatch: pytest.MonkeyPatch, answer: object
 ) -> None:
-    monkeypatch.setattr(describing, "ANSWER_S", 0.1)
+    monkeypatch.setattr(describe, "ANSWER_S", 0.1)
     node.handlers[DescribeConfigsRequest] = configs
     node.handlers[ListPartitionReassignmentsRequest] = lambda request, version: answer
     said = ottla("topics", "describe", "orders", "--json")

@@ -8,7 +8,7 @@ from tests.unit.cli.conftest import WHERE, describe, make_node, metadata_of
 
 from ottla.cli.common.running import open_cluster
 from ottla.cli.common.settings import build_settings
-from ottla.cli.topics.seeing import see
+from ottla.cli.topics.command import see
 from ottla.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 

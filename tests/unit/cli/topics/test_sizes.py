@@ -91,7 +91,7 @@ def test_what_a_broker_refuses_stays_empty(ottla: RunOttla, sizes: Sizes) -> Non
 def test_broker_that_does_not_answer_leaves_cells_empty(
     ottla: RunOttla, node: FakeNode, sizes: Sizes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ottla.cli.topics.sizes.ANSWER_S", 0.2)
+    monkeypatch.setattr("ottla.cli.topics.command.ANSWER_S", 0.2)
     node.handlers |= {DescribeLogDirsRequest: lambda *_: None, ListOffsetsRequest: lambda *_: None}
     assert listed(ottla) == {"orders": (2, None, None), "prices": (1, None, None), "stuck": (1, None, None)}
 

@@ -9,7 +9,7 @@ from tests.support.nodes.fake_node import FakeNode, all_versions
 from tests.unit.cli.conftest import RunOttla
 from tests.unit.cli.groups.conftest import find_coordinator
 
-from ottla.cli.transactions.choosing import complete_transactional_ids
+from ottla.cli.transactions import complete_transactional_ids
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages import describe_transactions as described
 from ottla.wire.messages import list_transactions as listed
