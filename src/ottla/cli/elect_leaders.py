@@ -15,8 +15,8 @@ from ottla.cli.common.options import cluster_options, json_option, plain_option,
 from ottla.cli.common.output import confirm, is_for_people, print_json, print_table, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
-from ottla.cli.topics.choosing import choose
 from ottla.cli.topics.diagnosis import loss, safe_leaders
+from ottla.cli.topics.selection import choose
 from ottla.client.admin import reassignments as admin
 from ottla.client.admin.offsets import OffsetSpec, list_offsets
 from ottla.client.admin.topic_descriptions import PartitionDescription, describe_topics, list_topics

@@ -15,7 +15,7 @@ from ottla.cli.common.output import is_for_people, print_json, print_table, say,
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.times import TIME_HELP, parse_time_ms, show_time
-from ottla.cli.topics.choosing import choose
+from ottla.cli.topics.selection import choose
 from ottla.client.admin.offsets import FoundOffset
 from ottla.client.admin.topic_descriptions import list_topics
 from ottla.client.cluster import Cluster

@@ -361,12 +361,11 @@ Examples:
   ottla groups --describe --group billing --bootstrap-server localhost:9092    Kafka's spelling
 """
 
-_HERE = "ottla.cli.groups"
 ACTIONS = {
     "list": (list_command, "List all groups."),
-    "describe": (f"{_HERE}.describe", "describe", "Show offsets and lag, members or state of groups."),
-    "lag": (f"{_HERE}.lag", "lag", "Show the total lag of each group, the largest first."),
-    "reset-offsets": (f"{_HERE}.reset_offsets", "reset_offsets", "Change the committed offsets of groups."),
+    "describe": ("ottla.cli.groups.describe", "describe", "Show offsets and lag, members or state of groups."),
+    "lag": ("ottla.cli.groups.describe", "lag", "Show the total lag of each group, the largest first."),
+    "reset-offsets": ("ottla.cli.groups.reset_offsets", "reset_offsets", "Change the committed offsets of groups."),
     "delete-offsets": (delete_offsets, "Delete a group's committed offsets of topics."),
     "delete": (delete, "Delete groups and their committed offsets."),
     "validate-regex": (validate_regex, "Check a regular expression for subscriptions."),

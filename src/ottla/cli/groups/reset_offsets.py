@@ -27,8 +27,7 @@ from ottla.cli.groups.command import (
     timeout_option,
     with_timeout,
 )
-from ottla.cli.groups.offsets import GroupOffsets, committed_offsets, find_offsets
-from ottla.cli.groups.views import describe_groups
+from ottla.cli.groups.describe import GroupOffsets, committed_offsets, describe_groups, find_offsets
 from ottla.client.admin.group_offsets import PartitionKey, alter_consumer_group_offsets
 from ottla.client.cluster import Cluster
 from ottla.client_core.offsets import OffsetAndMetadata

@@ -16,7 +16,7 @@ from ottla.cli.common.settings import ClientSettings
 from ottla.cli.reassign.asking import PlanRefused, current_assignment, live_nodes, places_of
 from ottla.cli.reassign.plan import CURRENT, PROPOSED, Assignment, parse_brokers, plan_json, read_topics, unique
 from ottla.cli.reassign.planning import moved, propose
-from ottla.cli.topics.choosing import choose
+from ottla.cli.topics.selection import choose
 from ottla.client.admin.cluster_state import NodeDescription
 from ottla.client.admin.log_dirs import Replica
 from ottla.client.admin.topic_descriptions import list_topics

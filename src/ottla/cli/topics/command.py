@@ -15,7 +15,7 @@ from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, parse_pairs
 from ottla.cli.common.spelling import Actions
 from ottla.cli.configs import in_milliseconds
-from ottla.cli.topics.choosing import choose, match, parse_assignment, topic_arguments
+from ottla.cli.topics.selection import choose, match, parse_assignment, topic_arguments
 from ottla.client.admin.log_dirs import describe_log_dirs
 from ottla.client.admin.offsets import OffsetSpec, list_offsets
 from ottla.client.admin.results import Results
@@ -416,11 +416,10 @@ Examples:
   ottla topics --create --topic orders --bootstrap-server localhost:9092    Kafka's spelling
 """
 
-_HERE = "ottla.cli.topics"
 ACTIONS = {
     "create": (create, "Create topics."),
     "list": (list_command, "List all topics."),
-    "describe": (f"{_HERE}.describe", "describe", "Show partitions, replicas and settings of topics."),
+    "describe": ("ottla.cli.topics.describe", "describe", "Show partitions, replicas and settings of topics."),
     "alter": (alter, "Add partitions to topics."),
     "delete": (delete, "Delete topics and their records."),
 }

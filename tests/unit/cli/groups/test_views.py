@@ -5,7 +5,7 @@ import json
 from tests.support.nodes.fake_node import FakeNode
 from tests.unit.cli.conftest import RunOttla
 
-from ottla.cli.groups.views import by_topic
+from ottla.cli.groups.describe import by_topic
 from ottla.ids import TopicPartition
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 
