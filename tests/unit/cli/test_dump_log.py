@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ottla.cli.dump_log.kinds import dump_file
-from ottla.cli.dump_log.options import Options
-from ottla.cli.dump_log.table import TableRenderer
+from ottla.cli.dump_log.command import Options, dump_file
+from ottla.cli.dump_log.rows import TableRenderer
 from ottla.cli.main import main
 from ottla.env.real import RealDisk
 from ottla.log.directories.checkpoint import format_epochs

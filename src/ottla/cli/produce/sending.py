@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
+from dataclasses import dataclass
 
 from ottla.cli.common.output import warn
 from ottla.cli.produce.input import BadInput, Input, Lines
-from ottla.cli.produce.ledger import Ledger
 from ottla.cli.produce.options import ProduceOptions
-from ottla.cli.produce.progress import STALLED_AFTER_S
 from ottla.cli.produce.records import Bytes, Columns, Reader, Row
 from ottla.client.cluster import Cluster, topic_error
 from ottla.client.producer.asynchronous import Producer
 from ottla.client.producer.deliveries import Deliveries
 from ottla.client_core.backoff import Backoff
 from ottla.client_core.metadata import leaderless_text
+from ottla.client_core.producer.batch import ProducerBatch
 from ottla.errors import (
     InvalidTopicError,
     KafkaError,
@@ -25,6 +26,7 @@ from ottla.errors import (
     exception_of,
 )
 from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import counted, sized
 
 FAULTS_OF_RECORDS = (ValueError, RecordTooLargeError, InvalidTopicError, UnknownTopicOrPartitionError)
 """Errors for which the input is to blame: they are shown with their place in it."""
@@ -183,3 +185,151 @@ def _show(prompt: str) -> None:
     if prompt:
         sys.stdout.write(prompt)
         sys.stdout.flush()
+
+
+@dataclass(slots=True)
+class Stored:
+    """What one partition has acknowledged. Offsets are -1 if the broker has told none."""
+
+    records: int = 0
+    first_offset: int = -1
+    last_offset: int = -1
+
+
+class Ledger:
+    """What was read, and what is stored. It outlives the event loop, so that the total can be shown however that ends."""
+
+    def __init__(self) -> None:
+        self.read = 0
+        """How many records were read and given to the producer, or are about to be."""
+        self.stored = 0
+        self.refused = 0
+        """How many a broker has refused for good."""
+        self.lost = 0
+        """How many have failed in another way: they may be stored."""
+        self.partitions: dict[tuple[str, int], Stored] = {}
+        self.failure: KafkaError | None = None
+        """Why the first record that was not stored was not."""
+        self.failed = asyncio.Event()
+
+    @property
+    def pending(self) -> int:
+        """How many records are neither stored nor given up."""
+        return self.read - self.stored - self.refused - self.lost
+
+    def finished(self, batch: ProducerBatch) -> None:
+        """The producer is done with a batch. It says so of the parts of a split batch, too."""
+        if batch.parts:
+            return
+        if batch.error is not None:
+            self._count_failed(batch, batch.error)
+            return
+        self.stored += batch.count
+        stored = self.partitions.setdefault(batch.key, Stored())
+        stored.records += batch.count
+        if batch.base_offset >= 0:
+            first = stored.first_offset
+            stored.first_offset = batch.base_offset if first < 0 else min(first, batch.base_offset)
+            stored.last_offset = max(stored.last_offset, batch.base_offset + batch.count - 1)
+
+    def _count_failed(self, batch: ProducerBatch, error: KafkaError) -> None:
+        if error.code > 0 and not error.is_retriable and not batch.is_uncertain:
+            self.refused += batch.count
+        else:
+            self.lost += batch.count
+        if self.failure is None:
+            # What is wrong with the first bad record of the batch says more than that there is one.
+            self.failure = batch.error_of(min(batch.record_errors)) if batch.record_errors else error
+        self.failed.set()
+
+    def total(self, topic: str, verb: str = "stored in") -> str:
+        """`5 records stored in orders, 2 refused, 3 not known to be stored`."""
+        unknown = self.read - self.stored - self.refused
+        parts = [f"{counted(self.stored, 'record')} {verb} {topic}"]
+        parts += [f"{self.refused:,} refused"] if self.refused else []
+        parts += [f"{unknown:,} not known to be stored"] if unknown > 0 else []
+        return ", ".join(parts)
+
+
+EVERY_S = 0.5
+STALLED_AFTER_S = 5.0
+"""Records that wait this long without one being stored are worth a message."""
+
+
+class Progress:
+    """Shows how far the records of `source` are."""
+
+    def __init__(self, ledger: Ledger, source: Input, has_prompt: bool = False) -> None:
+        self._ledger = ledger
+        self._source = source
+        self._has_line = sys.stderr is not None and sys.stderr.isatty() and not has_prompt
+        self._width = 0
+        self._start_s = self._moved_s = time.monotonic()
+        self._stored = 0
+        self._is_disturbed = False
+        self.is_ending = False
+        """Whether the client's messages are no longer of interest: what became of the records is said at the end."""
+
+    async def run(self) -> None:
+        """Show what is new, until cancelled."""
+        while True:
+            await asyncio.sleep(EVERY_S)
+            self.look(time.monotonic())
+
+    def look(self, now_s: float) -> None:
+        """Show the state now."""
+        ledger = self._ledger
+        if ledger.stored > self._stored or not ledger.pending:
+            self._moved_s = now_s
+            if self._is_disturbed and ledger.stored > self._stored:
+                self._is_disturbed = False
+                self._message("records are being stored again")
+        elif not self._is_disturbed and now_s - self._moved_s >= STALLED_AFTER_S:
+            self._is_disturbed = True
+            self._message(
+                f"no answer for {now_s - self._moved_s:.0f} s to {counted(ledger.pending, 'record')}: the brokers are slow, or "
+                "cannot be reached"
+            )
+        self._stored = ledger.stored
+        if self._has_line:
+            self._draw(self._line(now_s))
+
+    def client_says(self, text: str) -> None:
+        """Show a message of the client, such as that a broker is lost."""
+        if not self.is_ending:
+            self._is_disturbed = True
+            self._stored = self._ledger.stored  # what was stored before does not mean that the broker is back
+            self._message(text)
+
+    def interrupted(self, grace_s: float) -> None:
+        """Say why the command does not end at once, if it does not."""
+        pending = self._ledger.pending
+        if pending:
+            self._message(f"ending: up to {grace_s:g} s for {counted(pending, 'record')} to be stored; Ctrl-C ends at once")
+
+    def clear(self) -> None:
+        """Take the progress line away."""
+        if self._width:
+            sys.stderr.write(f"\r{' ' * self._width}\r")
+            sys.stderr.flush()
+            self._width = 0
+
+    def _message(self, text: str) -> None:
+        self.clear()
+        warn(text)
+
+    def _line(self, now_s: float) -> str:
+        ledger, source = self._ledger, self._source
+        seconds = max(now_s - self._start_s, 0.001)
+        # Of what was read, that part is stored that its records are.
+        share = min(1.0, ledger.stored / ledger.read) if ledger.read else 0.0
+        stored_bytes = source.read_bytes * share
+        percent = f"{100 * stored_bytes / source.size_bytes:3.0f} %  " if source.size_bytes else ""
+        waiting = f"  waiting for {now_s - self._moved_s:.0f} s" if self._is_disturbed else ""
+        speed = f"{ledger.stored / seconds:,.0f}/s, {sized(int(stored_bytes / seconds))}/s"
+        return f"{percent}{counted(ledger.stored, 'record')} stored, {speed}{waiting}"
+
+    def _draw(self, line: str) -> None:
+        sys.stderr.write(f"\r{line.ljust(self._width)}")
+        sys.stderr.flush()
+        self._width = len(line)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cli.consume.deserializers import BadData, as_text, find_deserializer
+from ottla.cli.consume.formatters import BadData, as_text, find_deserializer
 
 JAVA = "org.apache.kafka.common.serialization."
 

@@ -5,9 +5,7 @@ import json
 import click
 import pytest
 
-from ottla.cli.consume.deserializers import BadData
-from ottla.cli.consume.formatters import CannotShow, find_formatter
-from ottla.cli.consume.records import Consumed
+from ottla.cli.consume.formatters import BadData, CannotShow, Consumed, find_formatter
 from ottla.ids import TopicPartition
 from ottla.records.record import Record
 

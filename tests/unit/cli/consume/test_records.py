@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cli.consume.records import TIMESTAMP_TYPES, group_records
+from ottla.cli.consume.formatters import TIMESTAMP_TYPES, group_records
 from ottla.client.consumer.record import ConsumerRecord
 
 

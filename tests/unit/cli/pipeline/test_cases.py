@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.pipeline.cases import check_records, from_bytes, normal, read_cases, to_bytes
+from ottla.cli.pipeline.test import check_records, from_bytes, normal, read_cases, to_bytes
 from ottla.spark.pipelines.errors import PipelineError
 
 

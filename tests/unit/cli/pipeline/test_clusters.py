@@ -11,8 +11,8 @@ from tests.support.servers.kafka_server import HANG_S
 from tests.support.servers.ottla_cli import run_cli
 from tests.unit.cli.late_broker import LateBroker
 
-from ottla.cli.pipeline import clusters
-from ottla.cli.pipeline.clusters import Outages
+from ottla.cli.pipeline import run
+from ottla.cli.pipeline.run import Outages
 from ottla.errors import UnreachableError
 from ottla.spark.pipelines.spec import Spec, read_spec
 
@@ -37,8 +37,8 @@ def test_outage_is_told_when_it_begins_and_ends(spec: Spec, late: LateBroker, mo
         said.append(text)
         heard.release()
 
-    monkeypatch.setattr(clusters, "LOOK_EVERY_S", 0.1)
-    monkeypatch.setattr(clusters, "warn", hear)
+    monkeypatch.setattr(run, "LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(run, "warn", hear)
     with Outages(spec, 0).told():
         assert heard.acquire(timeout=HANG_S)
         late.broker.start()

@@ -1,6 +1,6 @@
 """Differences between expected and actual records."""
 
-from ottla.cli.pipeline.comparing import compare
+from ottla.cli.pipeline.test import compare
 
 
 def test_order_and_fields_that_are_not_named_do_not_matter() -> None:

@@ -7,8 +7,8 @@ from unittest import mock
 
 import pytest
 
-from ottla.cli.pipeline import progress_line
-from ottla.cli.pipeline.progress_line import line_of, make_reporter
+from ottla.cli.pipeline import run
+from ottla.cli.pipeline.run import line_of, make_reporter
 from ottla.spark.pipelines.progress import FlowProgress
 
 ONE = FlowProgress("copy", 3, 500, 2000.0, 250, 1200)
@@ -45,6 +45,6 @@ def test_pipe_gets_a_line_now_and_then(capsys: pytest.CaptureFixture[str], monke
     with make_reporter(False) as report:
         report(ONE)
         assert capsys.readouterr().err == ""
-        monkeypatch.setattr(progress_line, "LOG_INTERVAL_S", 0.0)
+        monkeypatch.setattr(run, "LOG_INTERVAL_S", 0.0)
         report(ONE)
     assert capsys.readouterr().err == "copy: 2,000 rows/s, batch 3 in 0.2 s, lag 1,200\n"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ottla.cli.pipeline.summary import print_summary
+from ottla.cli.pipeline.run import print_summary
 from ottla.spark.pipelines.progress import FlowProgress
 from ottla.spark.pipelines.running import Totals
 

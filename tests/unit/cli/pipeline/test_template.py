@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ottla.cli.pipeline.cases import read_cases
 from ottla.cli.pipeline.template import files_of
+from ottla.cli.pipeline.test import read_cases
 
 
 def test_python_files_compile_and_tests_can_be_read(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cli.consume.formatters import JsonFormatter
-from ottla.cli.consume.records import Consumed
+from ottla.cli.consume.formatters import Consumed, JsonFormatter
 from ottla.cli.produce.input import Lines
 from ottla.cli.produce.json_records import JsonReader
 from ottla.cli.produce.records import Row

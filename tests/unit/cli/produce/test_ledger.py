@@ -1,6 +1,6 @@
 """Counting of stored, refused and lost records, however their batches end."""
 
-from ottla.cli.produce.ledger import Ledger, Stored
+from ottla.cli.produce.sending import Ledger, Stored
 from ottla.client_core.producer.batch import ProducerBatch
 from ottla.errors import KafkaError, exception_of
 from ottla.errors.codes import ErrorCode

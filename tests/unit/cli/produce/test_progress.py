@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.produce.input import Input
-from ottla.cli.produce.ledger import Ledger
-from ottla.cli.produce.progress import STALLED_AFTER_S, Progress
+from ottla.cli.produce.sending import STALLED_AFTER_S, Ledger, Progress
 
 
 class Terminal(io.StringIO):

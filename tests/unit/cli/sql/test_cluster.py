@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.cli.common.settings import build_settings
-from ottla.cli.sql.cluster import TopicsOfCluster, client_properties
+from ottla.cli.sql.session import TopicsOfCluster, client_properties
 from ottla.errors import TopicExistsError
 from ottla.testing import Broker
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.cli.sql.completing import FRESH_S, Completer
+from ottla.cli.sql.shell import FRESH_S, Completer
 from ottla.spark.sql.catalog import Catalog
 from ottla.spark.sql.declarations import Declaration
 from ottla.spark.sql.statements import Column

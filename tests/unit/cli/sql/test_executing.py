@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.sql.executing import run_all
 from ottla.cli.sql.session import Session
+from ottla.cli.sql.shell import run_all
 from ottla.spark.sql.catalog import Catalog
 from ottla.spark.sql.interrupts import Interrupted
 from ottla.spark.sql.settings import Settings

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.sql.values import cell, json_value
+from ottla.cli.sql.printing import cell, json_value
 
 
 class Row(tuple):  # type: ignore[type-arg]
