@@ -16,12 +16,18 @@ from ottla.cli.common.output import can_ask, is_typed, print_json, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, login_for, parse_pairs, read_properties
 from ottla.cli.common.times import TIME_HELP, parse_time_ms
-from ottla.cli.produce.delimiters import parse_delimiter, unescape
-from ottla.cli.produce.input import STANDARD_INPUT, Input
-from ottla.cli.produce.json_records import JsonReader
-from ottla.cli.produce.lines import LineReader, build_format
+from ottla.cli.produce.lines import (
+    STANDARD_INPUT,
+    Headers,
+    Input,
+    JsonReader,
+    LineReader,
+    Reader,
+    build_format,
+    parse_delimiter,
+    unescape,
+)
 from ottla.cli.produce.options import MAX_BLOCK_MS, ProduceOptions
-from ottla.cli.produce.records import Headers, Reader
 from ottla.config.client import producer_settings
 from ottla.config.client.kinds import PRODUCER
 from ottla.errors import ConfigError, OttlaError, UnsupportedVersionError

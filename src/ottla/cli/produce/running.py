@@ -12,9 +12,8 @@ from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager, suppress
 
 from ottla.cli.common.client_logs import client_logs_shown
-from ottla.cli.produce.input import Input
+from ottla.cli.produce.lines import Bytes, Input, Reader
 from ottla.cli.produce.options import ProduceOptions
-from ottla.cli.produce.records import Bytes, Reader
 from ottla.cli.produce.sending import Ledger, Progress, Sending, Topics
 from ottla.client.cluster import Cluster
 from ottla.client.producer.asynchronous import Producer

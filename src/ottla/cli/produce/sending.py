@@ -8,9 +8,8 @@ import time
 from dataclasses import dataclass
 
 from ottla.cli.common.output import warn
-from ottla.cli.produce.input import BadInput, Input, Lines
+from ottla.cli.produce.lines import BadInput, Bytes, Columns, Input, Lines, Reader, Row
 from ottla.cli.produce.options import ProduceOptions
-from ottla.cli.produce.records import Bytes, Columns, Reader, Row
 from ottla.client.cluster import Cluster, topic_error
 from ottla.client.producer.asynchronous import Producer
 from ottla.client.producer.deliveries import Deliveries

@@ -14,8 +14,7 @@ from ottla.cli.common.output import print_json_text, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.reassign.asking import PlanRefused, current_assignment, live_nodes, places_of
-from ottla.cli.reassign.plan import CURRENT, PROPOSED, Assignment, parse_brokers, plan_json, read_topics, unique
-from ottla.cli.reassign.planning import moved, propose
+from ottla.cli.reassign.plan import CURRENT, PROPOSED, Assignment, moved, parse_brokers, plan_json, propose, read_topics, unique
 from ottla.cli.topics.selection import choose
 from ottla.client.admin.cluster_state import NodeDescription
 from ottla.client.admin.log_dirs import Replica

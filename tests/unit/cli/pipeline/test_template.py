@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ottla.cli.pipeline.template import files_of
+from ottla.cli.pipeline.command import files_of
 from ottla.cli.pipeline.test import read_cases
 
 

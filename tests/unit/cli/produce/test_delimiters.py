@@ -3,7 +3,7 @@ r"""Escapes such as `\0` in the text of flags."""
 import click
 import pytest
 
-from ottla.cli.produce.delimiters import parse_delimiter, unescape
+from ottla.cli.produce.lines import parse_delimiter, unescape
 
 
 @pytest.mark.parametrize(

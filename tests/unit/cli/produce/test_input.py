@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.cases.examples import examples
 
-from ottla.cli.produce import input as module
-from ottla.cli.produce.input import BadInput, Input, Lines
+from ottla.cli.produce import lines as module
+from ottla.cli.produce.lines import BadInput, Input, Lines
 
 
 def read_all(source: Input) -> list[Lines]:

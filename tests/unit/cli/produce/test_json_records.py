@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.cli.consume.formatters import Consumed, JsonFormatter
-from ottla.cli.produce.input import Lines
-from ottla.cli.produce.json_records import JsonReader
-from ottla.cli.produce.records import Row
+from ottla.cli.produce.lines import JsonReader, Lines, Row
 from ottla.ids import TopicPartition
 from ottla.records.kernels import Record
 

@@ -4,8 +4,7 @@ import click
 import pytest
 
 from ottla.cli.produce import lines as module
-from ottla.cli.produce.input import BadInput, Lines
-from ottla.cli.produce.lines import LineReader, build_format
+from ottla.cli.produce.lines import BadInput, LineReader, Lines, build_format
 
 
 def rows(text: bytes, **properties: str) -> list[tuple[object, ...]]:

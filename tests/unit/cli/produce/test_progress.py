@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.produce.input import Input
+from ottla.cli.produce.lines import Input
 from ottla.cli.produce.sending import STALLED_AFTER_S, Ledger, Progress
 
 

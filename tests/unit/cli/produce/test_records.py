@@ -1,6 +1,6 @@
 """Columns and rows of records."""
 
-from ottla.cli.produce.records import Columns, Row
+from ottla.cli.produce.lines import Columns, Row
 
 
 def test_rows_of_columns() -> None:

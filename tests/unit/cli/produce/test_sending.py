@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.produce.input import BadInput, Input
-from ottla.cli.produce.json_records import JsonReader
-from ottla.cli.produce.lines import LineReader, build_format
+from ottla.cli.produce.lines import BadInput, Input, JsonReader, LineReader, Reader, Row, build_format
 from ottla.cli.produce.options import ProduceOptions
-from ottla.cli.produce.records import Reader, Row
 from ottla.cli.produce.sending import Ledger, Sending, Topics
 from ottla.client.producer.deliveries import Deliveries
 from ottla.client_core.producer.batch import ProducerBatch

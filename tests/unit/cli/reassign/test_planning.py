@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cli.reassign.planning import moved, propose
+from ottla.cli.reassign.plan import moved, propose
 from ottla.ids import TopicPartition
 
 Held = dict[TopicPartition, list[int]]
