@@ -15,7 +15,7 @@ from ottla.cli.reassign.asking import MOVING, directory_progress
 from ottla.cli.reassign.moving import start_directory_moves
 from ottla.cli.reassign.options import plan_argument, plan_path, preserve_option, timeout_option
 from ottla.cli.reassign.plan import Plan, read_plan
-from ottla.cli.reassign.verify import remove_throttles
+from ottla.cli.reassign.moving import remove_throttles
 from ottla.client.admin.log_dirs import Replica
 from ottla.client.admin.reassignments import alter_partition_reassignments, list_partition_reassignments
 from ottla.client.cluster import Cluster

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ottla.cli.reassign.asking import PlanRefused, current_of, live_nodes, places_of
+from ottla.cli.reassign.asking import PlanRefused, Status, current_of, live_nodes, places_of, status_of
 from ottla.cli.reassign.plan import Plan
-from ottla.cli.reassign.throttles import moves_of, set_log_dir_throttle, set_throttle
+from ottla.cli.reassign.throttles import clear_throttles, moves_of, set_log_dir_throttle, set_throttle
 from ottla.client.admin.log_dirs import Replica, alter_replica_log_dirs
 from ottla.client.admin.reassignments import alter_partition_reassignments, list_partition_reassignments
 from ottla.client.cluster import Cluster
@@ -93,3 +93,23 @@ async def start_directory_moves(cluster: Cluster, wanted: Mapping[Replica, str],
         if pending:
             await asyncio.sleep(PAUSE_S)
     return sorted(wanted, key=lambda each: (each.broker, each))
+
+
+async def remove_throttles(cluster: Cluster, plan: Plan) -> list[str]:
+    """Remove the throttles of all live brokers and of a plan's topics. Returns Kafka's lines about it."""
+    live = frozenset(await live_nodes(cluster))
+    brokers = {broker for replicas in plan.assignment.values() for broker in replicas} | live
+    topics = sorted({each.topic for each in plan.assignment})
+    await clear_throttles(cluster, brokers, topics, live)
+    return [
+        f"Clearing broker-level throttles on broker{'' if len(live) == 1 else 's'} {','.join(map(str, sorted(live)))}",
+        f"Clearing topic-level throttles on topic{'' if len(topics) == 1 else 's'} {','.join(topics)}",
+    ]
+
+
+async def finish(cluster: Cluster, plan: Plan) -> Status:
+    """The status of a plan; with its throttles removed if nothing moves."""
+    status = await status_of(cluster, plan)
+    if not status.is_moving:
+        await remove_throttles(cluster, plan)
+    return status

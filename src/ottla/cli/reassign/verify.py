@@ -8,12 +8,11 @@ from ottla.cli.common.options import cluster_options, json_option, plain_option,
 from ottla.cli.common.output import say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
-from ottla.cli.reassign.asking import Status, live_nodes, status_of
+from ottla.cli.reassign.asking import status_of
 from ottla.cli.reassign.options import plan_argument, plan_path, preserve_option
-from ottla.cli.reassign.plan import Plan, read_plan
-from ottla.cli.reassign.showing import joined, show_status, waiting_lines
-from ottla.cli.reassign.throttles import clear_throttles
-from ottla.client.cluster import Cluster
+from ottla.cli.reassign.plan import read_plan
+from ottla.cli.reassign.showing import show_status, waiting_lines
+from ottla.cli.reassign.moving import remove_throttles
 
 EXAMPLES = """\b
 Examples:
@@ -49,23 +48,3 @@ def verify(
             for line in cleared:
                 say(line)
     return 0 if status.is_done else 1
-
-
-async def remove_throttles(cluster: Cluster, plan: Plan) -> list[str]:
-    """Remove the throttles of all live brokers and of a plan's topics. Returns Kafka's lines about it."""
-    live = frozenset(await live_nodes(cluster))
-    brokers = {broker for replicas in plan.assignment.values() for broker in replicas} | live
-    topics = sorted({each.topic for each in plan.assignment})
-    await clear_throttles(cluster, brokers, topics, live)
-    return [
-        f"Clearing broker-level throttles on broker{'' if len(live) == 1 else 's'} {joined(sorted(live))}",
-        f"Clearing topic-level throttles on topic{'' if len(topics) == 1 else 's'} {','.join(topics)}",
-    ]
-
-
-async def finish(cluster: Cluster, plan: Plan) -> Status:
-    """The status of a plan; with its throttles removed if nothing moves."""
-    status = await status_of(cluster, plan)
-    if not status.is_moving:
-        await remove_throttles(cluster, plan)
-    return status

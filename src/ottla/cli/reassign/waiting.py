@@ -19,7 +19,7 @@ from ottla.cli.common.waiting import shown_duration
 from ottla.cli.reassign.asking import MOVING, Status
 from ottla.cli.reassign.plan import Plan
 from ottla.cli.reassign.showing import partition_line, waiting_lines
-from ottla.cli.reassign.verify import finish
+from ottla.cli.reassign.moving import finish
 from ottla.client.admin.log_dirs import describe_log_dirs
 from ottla.client.cluster import Cluster, is_worth_retrying
 from ottla.errors import KafkaError, UnreachableError
