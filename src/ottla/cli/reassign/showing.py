@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ottla.cli.common.output import is_for_people, print_json, print_table, say
-from ottla.cli.reassign.asking import DONE, ELSEWHERE, MISSING, MOVING, DirectoryProgress, PartitionProgress, Status
+from ottla.cli.reassign.moves import DONE, ELSEWHERE, MISSING, MOVING, DirectoryProgress, PartitionProgress, Status
 from ottla.client.admin.log_dirs import Replica
 from ottla.errors.texts import listed
 from ottla.ids import TopicPartition

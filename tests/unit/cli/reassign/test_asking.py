@@ -8,7 +8,7 @@ from tests.unit.cli.reassign.conftest import FakeCluster, RunOttla
 
 from ottla.cli.common.running import open_cluster
 from ottla.cli.common.settings import build_settings
-from ottla.cli.reassign.asking import places_of, status_of
+from ottla.cli.reassign.moves import places_of, status_of
 from ottla.cli.reassign.plan import Plan
 from ottla.client.admin.log_dirs import Replica
 from ottla.client.cluster import Cluster

@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from ottla.cli.reassign.options import plan_path
+from ottla.cli.reassign.command import plan_path
 
 
 def test_one_file_is_named() -> None:

@@ -7,7 +7,7 @@ from tests.unit.cli.reassign.conftest import FakeCluster, RunOttla
 
 from ottla.cli.common.running import open_cluster
 from ottla.cli.common.settings import build_settings
-from ottla.cli.reassign.throttles import Move, clear_throttles, moves_of, throttled_brokers, throttled_replicas
+from ottla.cli.reassign.moves import Move, clear_throttles, moves_of, throttled_brokers, throttled_replicas
 from ottla.client.admin.reassignments import PartitionReassignment
 from ottla.ids import TopicPartition
 

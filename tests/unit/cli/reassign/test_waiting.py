@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.unit.cli.reassign.conftest import FakeCluster, RunOttla
 
-from ottla.cli.reassign import waiting
-from ottla.cli.reassign.waiting import Progress, progress_line
+from ottla.cli.reassign import progress as waiting
+from ottla.cli.reassign.progress import Progress, progress_line
 
 PLAN = b'{"partitions":[{"topic":"orders","partition":1,"replicas":[4,3,1]}]}'
 

@@ -16,10 +16,9 @@ from ottla.cli.common.output import fit, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.waiting import shown_duration
-from ottla.cli.reassign.asking import MOVING, Status
+from ottla.cli.reassign.moves import MOVING, Status, finish
 from ottla.cli.reassign.plan import Plan
 from ottla.cli.reassign.showing import partition_line, waiting_lines
-from ottla.cli.reassign.moving import finish
 from ottla.client.admin.log_dirs import describe_log_dirs
 from ottla.client.cluster import Cluster, is_worth_retrying
 from ottla.errors import KafkaError, UnreachableError
