@@ -3,8 +3,7 @@
 import posixpath
 import re
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import click
 
@@ -20,7 +19,18 @@ from ottla.cli.dump_log.indexes import (
     dump_time_index,
     dump_txn_index,
 )
-from ottla.cli.dump_log.rows import JsonRenderer, Kind, PlainRenderer, Renderer, Rows, note, problem
+from ottla.cli.dump_log.rows import (
+    MAX_BYTES_DEFAULT,
+    DumpOptions,
+    JsonRenderer,
+    Kind,
+    PlainRenderer,
+    RecordDecoder,
+    Renderer,
+    Rows,
+    note,
+    problem,
+)
 from ottla.cli.dump_log.segments import (
     DECODERS,
     decoder_for_topic_of,
@@ -48,24 +58,6 @@ from ottla.log.names import (
     SegmentFileName,
     parse_segment_file_name,
 )
-from ottla.records.record import Record
-
-MAX_BYTES_DEFAULT = 2**31 - 1
-RecordDecoder = Callable[[Record], dict[str, object]]
-"""Takes a record and returns the fields `key` and `payload`; either may be missing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Kafka's flags. `decoder` is None if the content of records is not shown."""
-
-    deep_iteration: bool = False
-    decoder: RecordDecoder | None = None
-    skip_record_metadata: bool = False
-    max_bytes: int = MAX_BYTES_DEFAULT
-    index_sanity_check: bool = False
-    verify_index_only: bool = False
-
 
 _METADATA_SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint(?:\.deleted|\.part)?")
 _OFFSET_CHECKPOINTS = frozenset(
@@ -86,7 +78,7 @@ def is_known(path: str) -> bool:
     )
 
 
-def dump_file(disk: Disk, path: str, options: Options) -> Rows:
+def dump_file(disk: Disk, path: str, options: DumpOptions) -> Rows:
     """The rows of one file of any kind. Damage becomes a row of kind PROBLEM."""
     try:
         yield from _dump_file(disk, path, options)
@@ -94,7 +86,7 @@ def dump_file(disk: Disk, path: str, options: Options) -> Rows:
         yield problem(str(damage))
 
 
-def _dump_file(disk: Disk, path: str, options: Options) -> Rows:
+def _dump_file(disk: Disk, path: str, options: DumpOptions) -> Rows:
     name = posixpath.basename(path)
     segment_file = parse_segment_file_name(name)
     if segment_file is not None:
@@ -117,7 +109,7 @@ def _dump_file(disk: Disk, path: str, options: Options) -> Rows:
         yield note(f"Ignoring unknown file {path}")
 
 
-def _dump_segment_file(disk: Disk, path: str, name: SegmentFileName, options: Options) -> Rows:
+def _dump_segment_file(disk: Disk, path: str, name: SegmentFileName, options: DumpOptions) -> Rows:
     if name.suffix == LOG_SUFFIX:
         yield note(f"Log starting offset: {name.base_offset}")
         yield from dump_batches(disk.open(path, OpenMode.READ), options)
@@ -185,7 +177,7 @@ def dump_log(paths: tuple[str, ...], files: str | None, **flags: object) -> int:
     damaged = False
     for path in chosen:
         decoder = (decoder_for_topic_of(path) or forced) if print_data == "auto" else forced
-        options = Options(
+        options = DumpOptions(
             deep_iteration=bool(flags["deep_iteration"]),
             decoder=decoder,
             skip_record_metadata=bool(flags["skip_record_metadata"]),
@@ -239,6 +231,6 @@ def _renderer(as_json: bool, plain: bool, raw: bool) -> Renderer:
         return JsonRenderer(sys.stdout)
     if plain or raw or not sys.stdout.isatty():
         return PlainRenderer(sys.stdout, for_terminal=sys.stdout.isatty() and not raw)
-    from ottla.cli.dump_log.rows import TableRenderer
+    from ottla.cli.dump_log.table import TableRenderer
 
     return TableRenderer(*make_console())

@@ -8,8 +8,7 @@ import json
 from collections.abc import Iterator
 from struct import Struct
 
-from ottla.cli.dump_log.command import Options
-from ottla.cli.dump_log.rows import Kind, Row, Rows, note, problem
+from ottla.cli.dump_log.rows import DumpOptions, Kind, Row, Rows, note, problem
 from ottla.env import Disk, File, OpenMode
 from ottla.errors import CorruptFile
 from ottla.log.directories.checkpoint import parse_epochs, parse_offsets
@@ -59,7 +58,7 @@ def _batch_at(log: File, position: int) -> BatchView | None:
         return None
 
 
-def dump_offset_index(disk: Disk, path: str, name: SegmentFileName, options: Options) -> Rows:
+def dump_offset_index(disk: Disk, path: str, name: SegmentFileName, options: DumpOptions) -> Rows:
     """Offset → position, each entry checked against the batch at its position."""
     index = disk.open(path, OpenMode.READ)
     yield from _size_problem(index, _OFFSET_ENTRY)
@@ -86,7 +85,7 @@ def _offset_entries(index: File, base_offset: int) -> Iterator[tuple[int, int]]:
         yield base_offset + relative, position
 
 
-def dump_time_index(disk: Disk, path: str, name: SegmentFileName, options: Options) -> Rows:
+def dump_time_index(disk: Disk, path: str, name: SegmentFileName, options: DumpOptions) -> Rows:
     """Timestamp → offset, each entry checked against the largest timestamp of the batch with that offset."""
     index = disk.open(path, OpenMode.READ)
     yield from _size_problem(index, _TIME_ENTRY)
@@ -136,7 +135,7 @@ class _PositionHints:
         return self._position
 
 
-def _wrong_rows(heading: str, wrong: list[str], path: str, options: Options) -> Rows:
+def _wrong_rows(heading: str, wrong: list[str], path: str, options: DumpOptions) -> Rows:
     if wrong:
         yield problem(heading)
         for line in wrong:

@@ -13,8 +13,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Any
 
-from ottla.cli.dump_log.command import Options, RecordDecoder
-from ottla.cli.dump_log.rows import Kind, Row, Rows, problem
+from ottla.cli.dump_log.rows import DumpOptions, Kind, RecordDecoder, Row, Rows, problem
 from ottla.env import File
 from ottla.errors import CorruptFile, CorruptRecords, DecodeError, OttlaError
 from ottla.errors.texts import counted
@@ -236,7 +235,7 @@ def _protocol_json(
         return otherwise
 
 
-def dump_batches(file: File, options: Options) -> Rows:
+def dump_batches(file: File, options: DumpOptions) -> Rows:
     """Every batch of `file`, with its records if the options ask for them."""
     gaps: list[tuple[int, int]] = []
     last_offset = -1
@@ -314,7 +313,7 @@ def _timestamp_name(view: BatchView) -> str:
     return "LogAppendTime" if view.is_append_time else "CreateTime"
 
 
-def _record_row(view: BatchView, record: Record, options: Options) -> Rows:
+def _record_row(view: BatchView, record: Record, options: DumpOptions) -> Rows:
     fields: dict[str, object] = {}
     if not options.skip_record_metadata:
         no_sequence = view.base_sequence == NO_SEQUENCE

@@ -44,8 +44,7 @@ from ottla.cli.reassign.plan import (
     read_topics,
     unique,
 )
-from ottla.cli.reassign.progress import await_done
-from ottla.cli.reassign.showing import joined, show_status, waiting_lines
+from ottla.cli.reassign.progress import await_done, joined, show_status, waiting_lines
 from ottla.cli.topics.selection import choose
 from ottla.client.admin.cluster_state import NodeDescription
 from ottla.client.admin.log_dirs import Replica

@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.cli.reassign.moves import DONE, ELSEWHERE, MISSING, MOVING, DirectoryProgress, PartitionProgress, Status
-from ottla.cli.reassign.showing import directory_line, partition_line, show_status
+from ottla.cli.reassign.progress import directory_line, partition_line, show_status
 from ottla.client.admin.log_dirs import Replica
 from ottla.ids import TopicPartition
 
