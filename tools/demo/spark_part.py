@@ -19,9 +19,9 @@ from time import monotonic, sleep
 import click
 
 from ottla import Admin, Consumer, Producer
-from ottla.cli.demo.processes import DemoFailed, Node, Process
-from ottla.cli.demo.report import Found, bars, differences, draw_png
-from ottla.cli.demo.shop import MINUTES, TOPICS, Event, Shop, closing_events
+from tools.demo.processes import DemoFailed, Node, Process
+from tools.demo.report import Found, bars, differences, draw_png
+from tools.demo.shop import MINUTES, TOPICS, Event, Shop, closing_events
 
 PIPELINE = Path(__file__).with_name("pipeline")
 RESULTS = ("paid_orders", "revenue", "popular_pages")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from ottla.cli.demo.processes import OTTLA, DemoFailed, Process, free_port
+from tools.demo.processes import OTTLA, DemoFailed, Process, free_port
 
 NODES = (1, 2, 3)
 FORMAT_WITHIN_S = 60

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.demo import broker_part as demo_module
-from ottla.cli.demo.__main__ import why_no_spark
+from tools.demo import broker_part as demo_module
+from tools.demo.__main__ import why_no_spark
 from ottla.errors import OttlaError
 
 
 def test_demo_says_why_it_runs_without_spark_and_runs_to_its_end(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "ottla.cli.demo", "--broker-only"],
+        [sys.executable, "-m", "tools.demo", "--broker-only"],
         capture_output=True,
         text=True,
         timeout=240,

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ottla.cli.demo.processes import DemoFailed
+from tools.demo.processes import DemoFailed
 from ottla.client.consumer.sync import Consumer
 from ottla.client.producer.sync import Producer
 from ottla.ids import TopicPartition

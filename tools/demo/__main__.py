@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from ottla.cli.demo import broker_part
-from ottla.cli.demo.processes import demo_folder
+from tools.demo import broker_part
+from tools.demo.processes import demo_folder
 from ottla.errors import OttlaError
 
 PNG = "ottla-demo.png"
@@ -38,7 +38,7 @@ def main() -> None:
     try:
         with demo_folder() as folder:
             if reason is None:
-                from ottla.cli.demo.spark_part import SparkDemo
+                from tools.demo.spark_part import SparkDemo
 
                 SparkDemo(folder, Path(PNG).resolve()).run()
             else:

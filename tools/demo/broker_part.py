@@ -15,7 +15,7 @@ from time import perf_counter
 
 import click
 
-from ottla.cli.demo.processes import OTTLA, DemoFailed, forget_group, watch_group
+from tools.demo.processes import OTTLA, DemoFailed, forget_group, watch_group
 
 RECORDS = 100_000
 SHOWN = 4

@@ -2,7 +2,7 @@
 
 from tests.support.peers.topics import await_true
 
-from ottla.cli.demo.cluster.load import Load, compare, read_all
+from tools.demo.cluster.load import Load, compare, read_all
 from ottla.testing import Broker
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from ottla.cli.demo.shop import OPENS, TOPICS, Shop, closing_events, window_of
+from tools.demo.shop import OPENS, TOPICS, Shop, closing_events, window_of
 
 
 def test_a_seed_makes_the_same_hour_and_another_seed_another() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.demo.shop import Shop
-from ottla.cli.demo.spark_part import _by_time
+from tools.demo.shop import Shop
+from tools.demo.spark_part import _by_time
 
 
 def test_parts_hold_every_event_once_in_order() -> None:
@@ -23,7 +23,7 @@ def test_parts_hold_every_event_once_in_order() -> None:
 @pytest.mark.slow
 def test_demo_runs_to_its_end_on_spark(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "ottla.cli.demo"], capture_output=True, text=True, timeout=900, check=False, cwd=tmp_path
+        [sys.executable, "-m", "tools.demo"], capture_output=True, text=True, timeout=900, check=False, cwd=tmp_path
     )
     # On a busy machine clients say what they wait for while the node is down.
     said = [line for line in done.stderr.splitlines() if not re.search(r"Trying again until it works$|Waiting for \d+ s", line)]

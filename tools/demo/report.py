@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ottla.cli.demo.shop import CLOSING, Shop
+from tools.demo.shop import CLOSING, Shop
 
 BAR_WIDTH = 46
 

@@ -2,7 +2,7 @@
 
 import click
 
-from ottla.cli.demo.cluster.picture import draw
+from tools.demo.cluster.picture import draw
 from ottla.client.admin.topic_descriptions import PartitionDescription
 
 PARTITIONS = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from ottla.cli.demo.cluster.story import Story
-from ottla.cli.demo.processes import demo_folder
+from tools.demo.cluster.story import Story
+from tools.demo.processes import demo_folder
 from ottla.errors import OttlaError
 
 QUICK = "--quick"

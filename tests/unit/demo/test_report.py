@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ottla.cli.demo.report import Found, bars, differences, draw_png
-from ottla.cli.demo.shop import CLOSING, Shop
+from tools.demo.report import Found, bars, differences, draw_png
+from tools.demo.shop import CLOSING, Shop
 
 
 def complete(shop: Shop) -> Found:

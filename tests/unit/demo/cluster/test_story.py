@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.demo.cluster import story as story_module
-from ottla.cli.demo.cluster.load import Load
-from ottla.cli.demo.processes import DemoFailed
+from tools.demo.cluster import story as story_module
+from tools.demo.cluster.load import Load
+from tools.demo.processes import DemoFailed
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # three nodes start, one of them twice: half a minute, more on a busy machine
 def test_demo_kills_a_leader_and_loses_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "ottla.cli.demo.cluster", "--quick"],
+        [sys.executable, "-m", "tools.demo.cluster", "--quick"],
         capture_output=True,
         text=True,
         timeout=500,

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.common.settings import read_properties
-from ottla.cli.demo.cluster.nodes import Nodes
-from ottla.cli.demo.processes import DemoFailed
+from tools.demo.cluster.nodes import Nodes
+from tools.demo.processes import DemoFailed
 from ottla.config.broker import BrokerConfig
 
 
