@@ -87,6 +87,11 @@ def is_wide() -> bool:
     return context is not None and WIDE in context.meta
 
 
+def make_wide() -> None:
+    """Show all columns of tables in full from here on, as --wide does."""
+    click.get_current_context().meta[WIDE] = True
+
+
 def print_table(
     title: str | None, headings: Sequence[str], rows: Sequence[Sequence[object]], details: Sequence[str] = ()
 ) -> None:

@@ -12,7 +12,7 @@ from ottla.cli.common.clients import consumer_config
 from ottla.cli.common.options import cluster_options
 from ottla.cli.common.running import client_world
 from ottla.cli.common.settings import ClientSettings, whole_number
-from ottla.cli.perf.options import chosen_topic, topic_options
+from ottla.cli.perf.command import chosen_topic, topic_options
 from ottla.cli.verifiable.consuming import ConsumePlan, VerifiableConsumer
 from ottla.config.client.kinds import CONSUMER
 

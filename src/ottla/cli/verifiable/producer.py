@@ -12,7 +12,7 @@ from ottla.cli.common.clients import producer_config
 from ottla.cli.common.options import cluster_options
 from ottla.cli.common.running import client_world
 from ottla.cli.common.settings import ClientSettings
-from ottla.cli.perf.options import chosen_topic, topic_options
+from ottla.cli.perf.command import chosen_topic, topic_options
 from ottla.cli.verifiable.producing import ProducePlan, VerifiableProducer
 from ottla.config.client.kinds import PRODUCER
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ottla.cli.common.clients import ClientConfig
-from ottla.cli.perf.pace import Pace
+from ottla.cli.perf.command import Pace
 from ottla.cli.verifiable.events import Events, java_class
 from ottla.cli.verifiable.stopping import stopping
 from ottla.client.producer.asynchronous import Producer
