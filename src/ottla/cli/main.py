@@ -33,12 +33,12 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "consume": ("ottla.cli.consume.command", "consume", "Show the records of a topic as they arrive."),
     "perf": ("ottla.cli.perf.command", "perf", "Measure throughput and latency of a cluster."),
     "verifiable-producer": (
-        "ottla.cli.verifiable.producer",
+        "ottla.cli.verifiable",
         "verifiable_producer",
         "Send counted records, with a JSON event for each: for system tests.",
     ),
     "verifiable-consumer": (
-        "ottla.cli.verifiable.consumer",
+        "ottla.cli.verifiable",
         "verifiable_consumer",
         "Read as a member of a group, with a JSON event for each step.",
     ),

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ottla.cli.common.clients import ClientConfig
-from ottla.cli.verifiable.consuming import ConsumePlan, VerifiableConsumer
+from ottla.cli.verifiable import ConsumePlan, VerifiableConsumer
 from ottla.client.real_world import real_client_world
 from ottla.errors import FencedInstanceIdError, RebalanceInProgressError, WakeupError
 from ottla.ids import TopicPartition

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ottla.cli.verifiable.events import Events, java_class
+from ottla.cli.verifiable import Events, java_class
 from ottla.errors import BufferExhaustedError, KafkaError, NotLeaderOrFollowerError, RequestTimedOutError
 from ottla.errors.codes import ErrorCode
 

@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from ottla.cli.verifiable import stopping as room
-from ottla.cli.verifiable.stopping import stopping
+from ottla.cli import verifiable as room
+from ottla.cli.verifiable import stopping
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, None), (signal.SIGINT, 130)])
