@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import click
-
 from tools.demo import broker_part
 from tools.demo.processes import demo_folder
+
 from ottla.errors import OttlaError
 
 PNG = "ottla-demo.png"

@@ -14,7 +14,6 @@ from pathlib import Path
 from time import perf_counter
 
 import click
-
 from tools.demo.processes import OTTLA, DemoFailed, forget_group, watch_group
 
 RECORDS = 100_000

@@ -17,11 +17,11 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import click
-
-from ottla import Admin, Consumer, Producer
 from tools.demo.processes import DemoFailed, Node, Process
 from tools.demo.report import Found, bars, differences, draw_png
 from tools.demo.shop import MINUTES, TOPICS, Event, Shop, closing_events
+
+from ottla import Admin, Consumer, Producer
 
 PIPELINE = Path(__file__).with_name("pipeline")
 RESULTS = ("paid_orders", "revenue", "popular_pages")

@@ -32,27 +32,6 @@ from ottla.config.client.kinds import CONSUMER, PRODUCER
 from ottla.errors import AuthenticationError, FencedInstanceIdError, KafkaError, WakeupError
 from ottla.ids import TopicPartition
 
-_ERRORS = "org.apache.kafka.common.errors."
-_JAVA_NAMES = {
-    "AbortableError": "org.apache.kafka.common.KafkaException",
-    "BufferExhaustedError": "org.apache.kafka.clients.producer.BufferExhaustedException",
-    "ClientError": "org.apache.kafka.common.KafkaException",
-    "FatalError": "org.apache.kafka.common.KafkaException",
-    "IllegalStateError": "java.lang.IllegalStateException",
-    "InvalidRecordError": "org.apache.kafka.common.InvalidRecordException",
-    "InvalidRegularExpressionError": f"{_ERRORS}InvalidRegularExpression",
-    "KafkaError": "org.apache.kafka.common.KafkaException",
-    "OffsetMetadataTooLargeError": f"{_ERRORS}OffsetMetadataTooLarge",
-    "RequestTimedOutError": f"{_ERRORS}TimeoutException",
-}
-"""Java's names of the errors whose name is not ours with Exception for Error."""
-
-
-def java_class(error: KafkaError) -> str:
-    """The class of an error as Java prints it, which is what scripts look for."""
-    name = type(error).__name__
-    return "class " + (_JAVA_NAMES.get(name) or f"{_ERRORS}{name.removesuffix('Error')}Exception")
-
 
 class Events:
     """Prints events, which leave together at the end of a turn of the loop. `on_closed`: the output has no reader any more."""
@@ -147,8 +126,6 @@ class ProducePlan:
     """Records per second; negative: no limit."""
     value_prefix: int | None = None
     repeating_keys: int | None = None
-    create_time_ms: int | None = None
-    """The timestamp of the first record; None: the time of sending."""
 
 
 class VerifiableProducer:
@@ -158,7 +135,6 @@ class VerifiableProducer:
         self._plan = plan
         self._producer: Producer[bytes, bytes] = Producer(config=made.config, world=world, **made.login)
         self._sending: asyncio.Task[None] | None = None
-        self._create_time_ms = plan.create_time_ms
         self.sent = self.acked = 0
 
     async def run(self) -> int | None:
@@ -206,7 +182,6 @@ class VerifiableProducer:
                 plan.topic,
                 value.encode(),
                 None if key is None else key.encode(),
-                timestamp=self._next_timestamp(),
                 on_delivery=partial(self._delivered, key, value),
             )
         except KafkaError as error:
@@ -217,13 +192,6 @@ class VerifiableProducer:
             self.sent -= 1  # it was still waiting for metadata or memory
             raise
 
-    def _next_timestamp(self) -> int | None:
-        """Timestamps drift apart by the time since the start, as those of Kafka's tool."""
-        current = self._create_time_ms
-        if current is not None:
-            self._create_time_ms = current + _now_ms() - self._start_ms
-        return current
-
     def _delivered(self, key: str | None, value: str, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
         if error is not None or metadata is None:
             self._failed(key, value, error or KafkaError(-1, "no result"))
@@ -233,7 +201,7 @@ class VerifiableProducer:
         self._events.print("producer_send_success", key=key, value=value, **place)
 
     def _failed(self, key: str | None, value: str, error: KafkaError) -> None:
-        what = {"exception": java_class(error), "message": str(error)}
+        what = {"exception": type(error).__name__, "message": str(error)}
         self._events.print("producer_send_error", topic=self._plan.topic, key=key, value=value, **what)
 
     async def _close(self) -> None:
@@ -275,9 +243,6 @@ Exit codes: 0 done or ended by SIGTERM, 1 some records are not stored, 2 wrong u
 @click.option(
     "--acks", type=click.Choice(["-1", "0", "1"]), default="-1", show_default=True, help="Which replicas must have a record."
 )
-@click.option(
-    "--message-create-time", type=int, default=-1, metavar="MS", help="The first record's timestamp, in ms since 1970."
-)
 @click.option("--value-prefix", type=int, metavar="N", help="Send the values N.0, N.1, … in place of 0, 1, …")
 @click.option(
     "--repeating-keys", type=click.IntRange(1), metavar="N", help="Send the keys 0 to N-1 in turn.  [default: no keys]"
@@ -296,7 +261,6 @@ def verifiable_producer(settings: ClientSettings, name: str | None, topic: str |
         throughput=flags["throughput"],
         value_prefix=flags["value_prefix"],
         repeating_keys=flags["repeating_keys"],
-        create_time_ms=None if flags["message_create_time"] < 0 else flags["message_create_time"],
     )
     defaults = {"acks": acks, "retries": 0}
     if not {"retries", "enable.idempotence", "transactional.id"} & set(settings.properties):
@@ -347,8 +311,6 @@ class VerifiableConsumer:
             finally:
                 await self._consumer.close()
                 self._events.print("shutdown_complete")
-                if stop.signal is None:
-                    self._events.print("shutdown_requested")  # Kafka's tool prints it after a regular end, too
                 self._events.flush()
         return stop.exit_code
 

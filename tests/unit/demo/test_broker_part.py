@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tools.demo import broker_part as demo_module
 from tools.demo.__main__ import why_no_spark
+
 from ottla.errors import OttlaError
 
 

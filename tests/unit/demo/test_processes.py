@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from tests.support.peers.topics import await_true
 from tests.support.servers.kafka_server import HANG_S
+from tools.demo.processes import DemoFailed, Node, Process
 
 from ottla import Admin
-from tools.demo.processes import DemoFailed, Node, Process
 
 
 def test_a_node_comes_back_at_the_same_address_with_its_topics(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tools.demo.shop import Shop
 from tools.demo.spark_part import _by_time
 

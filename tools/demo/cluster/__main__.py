@@ -6,6 +6,7 @@ import sys
 
 from tools.demo.cluster.story import Story
 from tools.demo.processes import demo_folder
+
 from ottla.errors import OttlaError
 
 QUICK = "--quick"

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tools.demo.processes import DemoFailed
+
 from ottla.client.consumer.sync import Consumer
 from ottla.client.producer.sync import Producer
 from ottla.ids import TopicPartition

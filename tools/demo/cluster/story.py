@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
-
 from tools.demo.cluster.load import Load, compare, read_all
 from tools.demo.cluster.nodes import NODES, Nodes
 from tools.demo.cluster.picture import draw
 from tools.demo.processes import DemoFailed
+
 from ottla.client.admin.sync import Admin
 from ottla.client.admin.topic_descriptions import PartitionDescription
 from ottla.client.admin.topics import NewTopic

@@ -165,7 +165,8 @@ async def measure(
     """Send a record, wait until it is stored, and poll until a consumer has it, one at a time.
 
     Producer and consumer share one event loop, so that no thread has to be woken in between. Calls `each` with the number and
-    the latency, in nanoseconds, of every record."""
+    the latency, in nanoseconds, of every record.
+    """
     consumer: Consumer[Bytes, Bytes] = Consumer(config=consumer_config.config, world=world, **consumer_config.login)
     producer: Producer[Bytes, Bytes] = Producer(config=producer_config.config, world=world, **producer_config.login)
     async with consumer, producer:

@@ -4,9 +4,8 @@ import json
 import re
 
 import pytest
-from tests.unit.cli.real_broker import RunOttla
-
 from ottla.cli.perf.read_statistics import DETAILED_HEADER, HEADER
+from tests.unit.cli.real_broker import RunOttla
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"
 NUMBERS = r"\d+\.\d{4}, (?:\d+\.\d{4}|Infinity), (\d+), (?:\d+\.\d{4}|Infinity), \d+, \d+, (?:\d+\.\d{4}|Infinity|NaN), .*"

@@ -5,7 +5,6 @@ from datetime import datetime
 
 import click
 import pytest
-
 from ottla.cli.perf.date_format import KAFKAS, DateFormat
 
 MOMENT_S = datetime(2026, 3, 4, 15, 6, 7, 89_000).timestamp()

@@ -4,7 +4,6 @@ import math
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from ottla.cli.perf.numbers import finite_metrics, fixed, metric_lines, percentile, ratio
 
 

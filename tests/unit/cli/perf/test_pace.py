@@ -2,7 +2,6 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from ottla.cli.perf.pace import PAUSE_S_MIN, Pace
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 import pytest
-
 from ottla.cli.perf.payloads import POOL_VALUES_MAX, Counted, Pool, file_payloads, random_payloads
 
 

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
+from ottla.cli.perf.sending import Sending
 from tests.unit.cli.real_broker import RunOttla
 
-from ottla.cli.perf.sending import Sending
 from ottla.testing import Broker
 
 TOTAL = re.compile(

@@ -1,7 +1,6 @@
 """The progress bar: its text, and where it is not shown."""
 
 import pytest
-
 from ottla.cli.perf.progress import REDRAW_S, ProgressBar, bar_line
 
 

@@ -4,7 +4,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
 from ottla.cli.perf.round_trips import TripFailed, _check
 
 HEADERS = [("h", b"1")]

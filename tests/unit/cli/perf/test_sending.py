@@ -5,9 +5,9 @@ from itertools import count
 from typing import Any
 
 import pytest
-
 from ottla.cli.perf.payloads import Counted, random_payloads
 from ottla.cli.perf.sending import GROUP_BYTES_MAX, GROUP_RECORDS_MAX, Sending, SendPlan
+
 from ottla.client_core.producer.batch import ProducerBatch
 from ottla.errors import InvalidRecordError, NetworkError
 from ottla.records.kernels import BufferMemory

@@ -1,8 +1,8 @@
 """The producer of the demo counts what it sends; the comparison finds what is lost, doubled or out of order."""
 
 from tests.support.peers.topics import await_true
-
 from tools.demo.cluster.load import Load, compare, read_all
+
 from ottla.testing import Broker
 
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-
-from ottla.cli.common.settings import read_properties
 from tools.demo.cluster.nodes import Nodes
 from tools.demo.processes import DemoFailed
+
+from ottla.cli.common.settings import read_properties
 from ottla.config.broker import BrokerConfig
 
 

@@ -1,8 +1,8 @@
 """The picture of who leads what, with colours on a terminal only."""
 
 import click
-
 from tools.demo.cluster.picture import draw
+
 from ottla.client.admin.topic_descriptions import PartitionDescription
 
 PARTITIONS = [

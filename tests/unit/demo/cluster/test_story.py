@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tools.demo.cluster import story as story_module
 from tools.demo.cluster.load import Load
 from tools.demo.processes import DemoFailed
