@@ -2,9 +2,14 @@
 
 import json
 import re
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from ottla.cli.perf.read_statistics import DETAILED_HEADER, HEADER
+from ottla.cli.perf.date_format import KAFKAS, DateFormat
+from ottla.cli.perf.read_statistics import DETAILED_HEADER, HEADER, HEADINGS, ReadStatistics
+from ottla.cli.perf.reading import TAIL_RECORDS, Reading, ReadPlan
 from tests.unit.cli.real_broker import RunOttla
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"
@@ -77,3 +82,97 @@ def test_flags_that_make_no_sense_are_refused(ottla: RunOttla, flags: tuple[str,
     said = ottla("perf", "consume", *flags)
     assert (said.rc, said.out) == (2, "")
     assert fault in said.err
+
+
+START_MS = int(datetime(2026, 1, 2, 3, 4, 5).timestamp() * 1000)
+FORMAT = DateFormat(KAFKAS)
+MB = 1024 * 1024
+
+
+def filled_read_statistics() -> ReadStatistics:
+    statistics = ReadStatistics(START_MS)
+    statistics.rebalance_ended(START_MS + 500)
+    statistics.add(1000, 10 * MB)
+    return statistics
+
+
+def test_total_is_kafkas_line() -> None:
+    line = filled_read_statistics().total_line(START_MS + 1000, FORMAT)
+    times = "2026-01-02 03:04:05:000, 2026-01-02 03:04:06:000"
+    assert line == f"{times}, 10.0000, 10.0000, 1000, 1000.0000, 500, 500, 20.0000, 2000.0000"
+    assert len(line.split(", ")) == len(HEADER.split(", ")) == len(DETAILED_HEADER.split(", "))
+
+
+def test_window_has_the_sum_so_far_and_the_rates_since_the_last_one() -> None:
+    statistics = filled_read_statistics()
+    first = "2026-01-02 03:04:06:000, 0, 10.0000, 10.0000, 1000, 1000.0000, 500, 500, 20.0000, 2000.0000"
+    assert statistics.take_window(START_MS + 1000, FORMAT) == first
+    statistics.add(10, MB)
+    second = "2026-01-02 03:04:08:000, 0, 11.0000, 0.5000, 1010, 5.0000, 0, 2000, 0.5000, 5.0000"
+    assert statistics.take_window(START_MS + 3000, FORMAT) == second
+
+
+def test_later_rebalance_counts_from_the_revocation() -> None:
+    statistics = filled_read_statistics()
+    statistics.rebalance_began(START_MS + 2000)
+    statistics.rebalance_ended(START_MS + 2300)
+    assert statistics.join_ms == 800
+
+
+def test_run_without_time_has_javas_numbers() -> None:
+    assert ReadStatistics(START_MS).total_line(START_MS, FORMAT).endswith("0.0000, NaN, 0, NaN, 0, 0, NaN, NaN")
+    assert ReadStatistics(START_MS).as_json(START_MS)["recordsPerSec"] is None
+
+
+def test_row_and_json_have_the_same_numbers() -> None:
+    assert filled_read_statistics().row(START_MS + 1000) == ("1,000", "1,000", "10.0", "10.0", "500", "500", "2,000", "20.0")
+    assert len(filled_read_statistics().row(START_MS + 1000)) == len(HEADINGS)
+    found = filled_read_statistics().as_json(START_MS + 1000)
+    assert (found["records"], found["fetchTimeMs"], found["fetchMbPerSec"]) == (1000, 500, 20.0)
+
+
+class FakeConsumer:
+    """Has `each` records of a key of 1 and a value of 2 bytes ready at every poll."""
+
+    def __init__(self, each: int) -> None:
+        self._each = each
+        self.columns = self.singles = 0
+
+    def subscribe(self, topics: object, on_assigned: Any, on_revoked: Any) -> None:
+        on_assigned(set())
+
+    def consume_columns(self, timeout: float) -> dict[str, Any]:
+        self.columns += self._each
+        column = SimpleNamespace(data=bytes(self._each))
+        return {"t-0": SimpleNamespace(rows=self._each, keys=column, values=SimpleNamespace(data=bytes(2 * self._each)))}
+
+    def batches(self, timeout: float, max_records: int) -> dict[str, Any]:
+        count = min(self._each, max_records)
+        self.singles += count
+        return {"t-0": [SimpleNamespace(key=b"k", value=b"vv")] * count} if count else {}
+
+
+def read(consumer: FakeConsumer, plan: ReadPlan) -> tuple[bool, Reading]:
+    reading = Reading(consumer, plan, DateFormat(KAFKAS), lambda _: None, lambda *_: None)  # type: ignore[arg-type]
+    return reading.run(), reading
+
+
+def test_columns_are_taken_until_the_tail() -> None:
+    consumer = FakeConsumer(TAIL_RECORDS)
+    is_complete, reading = read(consumer, ReadPlan(["t"], 10 * TAIL_RECORDS))
+    assert is_complete
+    assert reading.statistics.records == 10 * TAIL_RECORDS
+    assert reading.statistics.size_bytes == 30 * TAIL_RECORDS
+    assert consumer.columns > consumer.singles > 0
+
+
+def test_few_records_are_taken_one_by_one() -> None:
+    consumer = FakeConsumer(TAIL_RECORDS)
+    assert read(consumer, ReadPlan(["t"], 7))[1].statistics.records == 7
+    assert (consumer.columns, consumer.singles) == (0, 7)
+
+
+def test_silence_for_longer_than_the_timeout_ends_it() -> None:
+    is_complete, reading = read(FakeConsumer(0), ReadPlan(["t"], 1, timeout_ms=10))
+    assert not is_complete
+    assert reading.statistics.records == 0

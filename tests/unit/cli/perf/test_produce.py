@@ -2,12 +2,21 @@
 
 import json
 import re
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
-from ottla.cli.perf.sending import Sending
+from ottla.cli.perf.payloads import POOL_VALUES_MAX, Counted, Pool, file_payloads, random_payloads
+from ottla.cli.perf.send_statistics import HEADINGS, SendStatistics
+from ottla.cli.perf.sending import GROUP_BYTES_MAX, GROUP_RECORDS_MAX, Sending, SendPlan
 from tests.unit.cli.real_broker import RunOttla
 
+from ottla.client_core.producer.batch import ProducerBatch
+from ottla.errors import InvalidRecordError, NetworkError
+from ottla.records.kernels import BufferMemory
 from ottla.testing import Broker
 
 TOTAL = re.compile(
@@ -125,3 +134,191 @@ def test_flags_that_make_no_sense_are_refused(ottla: RunOttla, flags: tuple[obje
     said = ottla("perf", "produce", "x", *flags)
     assert (said.rc, said.out) == (2, "")
     assert fault in said.err
+
+
+def test_pool_begins_again_after_its_end() -> None:
+    pool = Pool([b"a", b"b", b"c"])
+    assert [list(pool.take(2)) for _ in range(3)] == [[b"a", b"b"], [b"c"], [b"a", b"b"]]
+
+
+def test_random_values_are_letters_and_the_same_in_every_run() -> None:
+    values = random_payloads(20, 1000).take(1000)
+    assert len(set(values)) == 1000
+    assert all(len(value) == 20 and value.isalpha() and value.isupper() for value in values)
+    assert list(random_payloads(20, 1000).take(1000)) == list(values)
+
+
+def test_pool_is_bounded_however_many_records_are_sent() -> None:
+    assert len(random_payloads(1, 10**9).take(10**9)) == POOL_VALUES_MAX
+    assert len(random_payloads(100_000_000, 10**9).take(5)) == 1
+
+
+def test_counted_values_go_on() -> None:
+    numbers = Counted()
+    assert [*numbers.take(2), *numbers.take(1)] == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize(
+    ("content", "delimiter", "parts"),
+    [
+        (b"a\nb\r\n", "\\n", {b"a", b"b\r"}),
+        (b"a,b,c,,", ",", {b"a", b"b", b"c"}),
+        (b"a1b22c", "[0-9]+", {b"a", b"b", b"c"}),
+        (b"\xff\x00\n", "\\n", {b"\xff\x00"}),
+    ],
+)
+def test_file_is_split_by_a_regular_expression(tmp_path: Path, content: bytes, delimiter: str, parts: set[bytes]) -> None:
+    path = tmp_path / "payloads"
+    path.write_bytes(content)
+    pool, count = file_payloads(str(path), delimiter, 1000)
+    assert (set(pool.take(1000)), count) == (parts, len(parts))
+
+
+@pytest.mark.parametrize(
+    ("content", "delimiter", "fault"),
+    [(None, ",", "cannot be read"), (b"", ",", "is empty"), (b"\n\n", "\\n", "only delimiters"), (b"a", "(", "expression")],
+)
+def test_file_without_values_is_refused(tmp_path: Path, content: bytes | None, delimiter: str, fault: str) -> None:
+    path = tmp_path / "payloads"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(click.UsageError, match=fault):
+        file_payloads(str(path), delimiter, 1)
+
+
+def filled(is_steady: bool = False) -> SendStatistics:
+    statistics = SendStatistics(100.0, is_steady)
+    statistics.add(98, 98 * 1024 * 1024, 10)
+    statistics.add(2, 2 * 1024 * 1024, 30)
+    return statistics
+
+
+def test_total_is_kafkas_line() -> None:
+    assert filled().total_line(102.0) == (
+        "100 records sent, 50.000000 records/sec (50.00 MB/sec), 10.40 ms avg latency, 30.00 ms max latency, "
+        "10 ms 50th, 10 ms 95th, 30 ms 99th, 30 ms 99.9th."
+    )
+    assert filled(is_steady=True).total_line(102.0).startswith("100 steady state records sent, 50.000000 records/sec")
+
+
+def test_window_has_only_what_came_since_the_last_one() -> None:
+    statistics = filled()
+    assert statistics.take_window(102.0) == [
+        "100 records sent, 50.0 records/sec (50.00 MB/sec), 10.4 ms avg latency, 30.0 ms max latency."
+    ]
+    statistics.add(1, 0, 5)
+    assert statistics.take_window(103.0) == [
+        "1 records sent, 1.0 records/sec (0.00 MB/sec), 5.0 ms avg latency, 5.0 ms max latency."
+    ]
+    assert statistics.total.records == 101
+
+
+def test_first_window_of_the_steady_state_is_announced() -> None:
+    statistics = filled(is_steady=True)
+    assert statistics.take_window(102.0)[0] == "In steady state."
+    statistics.add(1, 0, 5)
+    assert len(statistics.take_window(103.0)) == 1
+
+
+def test_run_without_records_has_javas_numbers() -> None:
+    assert "0 records sent, NaN records/sec (NaN MB/sec), NaN ms avg" in SendStatistics(1.0).total_line(1.0)
+
+
+def test_row_and_json_have_the_same_numbers() -> None:
+    assert filled().row(102.0) == ("all", "100", "50", "50.0", "10.4", 30, 10, 10, 30, 30)
+    assert len(filled().row(102.0)) == len(HEADINGS)
+    assert filled().as_json(102.0) == {
+        "records": 100,
+        "bytes": 100 * 1024 * 1024,
+        "seconds": 2.0,
+        "recordsPerSec": 50.0,
+        "mbPerSec": 50.0,
+        "latencyMs": {"avg": 10.4, "max": 30, "p50": 10, "p95": 10, "p99": 30, "p999": 30},
+    }
+
+
+class FakeDelivery:
+    def __init__(self, batch: ProducerBatch) -> None:
+        self.batch = batch
+
+
+class FakeProducer:
+    """Batches of three records. `finish` completes or fails what is in them."""
+
+    def __init__(self) -> None:
+        self.batches: list[ProducerBatch] = []
+        self.groups: list[int] = []
+        self.is_quick = False
+        self.error: Any = None
+
+    def send_many(self, topic: str, values: Sequence[bytes]) -> list[FakeDelivery]:
+        self.groups.append(len(values))
+        handles = []
+        for value in values:
+            if not self.batches or self.batches[-1].count == 3:
+                self.batches.append(ProducerBatch((topic, 0), BufferMemory(1 << 20), 1 << 12, 1 << 16, 0, None))
+            self.batches[-1].append(0, None, value, b"\x00", None)
+            handles.append(FakeDelivery(self.batches[-1]))
+        if self.is_quick:
+            self.flush(None)
+        return handles
+
+    def flush(self, timeout: float | None) -> None:
+        for batch in self.batches:
+            if not batch.is_done and self.error is None:
+                batch.complete(0, -1)
+            elif not batch.is_done:
+                batch.fail(self.error)
+        self.batches = []
+
+
+def sent(producer: FakeProducer, plan: SendPlan) -> Sending:
+    sending = Sending(producer, plan, lambda _: None, lambda *_: None)  # type: ignore[arg-type]
+    sending.run()
+    return sending
+
+
+@pytest.mark.parametrize("is_quick", [False, True], ids=["later", "before send returns"])
+def test_every_record_is_counted_once(is_quick: bool) -> None:
+    producer = FakeProducer()
+    producer.is_quick = is_quick
+    sending = sent(producer, SendPlan("t", 10, Counted(), warmup=4))
+    assert sending.steady is not None
+    assert (sending.all.total.records, sending.all.total.size_bytes) == (10, 10)
+    assert (sending.steady.total.records, sending.steady.total.size_bytes) == (6, 6)
+    assert producer.groups == [4, 6]
+
+
+def test_groups_of_large_records_are_small() -> None:
+    producer = FakeProducer()
+    sent(producer, SendPlan("t", 20, random_payloads(GROUP_BYTES_MAX // 2, 20)))
+    assert set(producer.groups) == {2}
+
+
+def test_refused_batches_are_not_counted_as_stored() -> None:
+    producer = FakeProducer()
+    producer.error = NetworkError("gone")
+    sending = sent(producer, SendPlan("t", 7, Counted()))
+    assert (sending.all.total.records, sending.failures) == (0, {"gone": 7})
+
+
+def test_batch_with_one_bad_record_fails_whole_and_says_why() -> None:
+    producer = FakeProducer()
+    producer.error = InvalidRecordError("bad", record_errors={1: "no key"})
+    sending = sent(producer, SendPlan("t", 3, Counted()))
+    assert sending.all.total.records == 0
+    assert sorted(sending.failures.values()) == [1, 2]
+
+
+def test_interval_without_a_stored_record_prints_nothing() -> None:
+    def lines_of(producer: FakeProducer) -> list[str]:
+        lines: list[str] = []
+        ticks = count(step=0.002)
+        plan = SendPlan("t", 3 * GROUP_RECORDS_MAX, Counted(), interval_ms=1)
+        Sending(producer, plan, lines.extend, lambda *_: None, lambda: next(ticks)).run()  # type: ignore[arg-type]
+        return lines
+
+    producer = FakeProducer()
+    assert len(lines_of(producer)) == 1
+    producer.is_quick = True
+    assert len(lines_of(producer)) == 3

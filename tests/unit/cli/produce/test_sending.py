@@ -1,6 +1,7 @@
 """From input to a producer: in order, with its topics found first, and bad records named by their place."""
 
 import asyncio
+import io
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,11 +11,20 @@ import pytest
 
 from ottla.cli.produce.lines import BadInput, Input, JsonReader, LineReader, Reader, Row, build_format
 from ottla.cli.produce.options import ProduceOptions
-from ottla.cli.produce.sending import Ledger, Sending, Topics
+from ottla.cli.produce.sending import STALLED_AFTER_S, Ledger, Progress, Sending, Stored, Topics
 from ottla.client.producer.deliveries import Deliveries
 from ottla.client_core.producer.batch import ProducerBatch
-from ottla.errors import InvalidTopicError, OttlaError, RecordTooLargeError, UnknownTopicOrPartitionError, exception_of
-from ottla.records.kernels import BufferMemory
+from ottla.errors import (
+    InvalidTopicError,
+    KafkaError,
+    OttlaError,
+    RecordTooLargeError,
+    UnknownTopicOrPartitionError,
+    exception_of,
+)
+from ottla.errors.codes import ErrorCode
+from ottla.records.compression import Codec
+from ottla.records.kernels import NO_HEADERS, BufferMemory
 
 Given = list[tuple[Any, ...]]
 
@@ -162,3 +172,186 @@ def test_missing_topics_and_partitions_are_refused() -> None:
         asyncio.run(find(ProduceOptions("a", partition=2)))
     with pytest.raises(UnknownTopicOrPartitionError, match="topic a does not exist"):
         asyncio.run(find(ProduceOptions("a", max_block_ms=-1)))
+
+
+def batch_of(count: int) -> ProducerBatch:
+    batch = ProducerBatch(("orders", 0), BufferMemory(100_000), 10_000, 10_000, 0, None)
+    for _ in range(count):
+        assert batch.append(7, None, b"v", NO_HEADERS, None) >= 0
+    return batch
+
+
+def stored_at(count: int, offset: int) -> ProducerBatch:
+    batch = batch_of(count)
+    batch.complete(offset, -1)
+    return batch
+
+
+def refusal() -> KafkaError:
+    return exception_of(ErrorCode.MESSAGE_TOO_LARGE, "too large")
+
+
+def test_stored_batches_count() -> None:
+    ledger = Ledger()
+    ledger.read = 6
+    ledger.finished(stored_at(3, 10))
+    assert (ledger.stored, ledger.pending) == (3, 3)
+    ledger.finished(stored_at(2, 4))
+    ledger.finished(stored_at(1, -1))
+    assert ledger.partitions == {("orders", 0): Stored(6, 4, 12)}
+    assert ledger.total("orders") == "6 records stored in orders"
+    assert not ledger.failed.is_set()
+
+
+def test_parts_of_a_split_batch_count_for_it() -> None:
+    ledger = Ledger()
+    ledger.read = 4
+    batch = batch_of(4)
+    batch.seal(Codec.NONE, None, is_transactional=False)
+    parts = batch.split(61 + 20)
+    assert len(parts) > 1
+    for number, part in enumerate(parts[:-1]):
+        part.complete(number * 10, -1)
+    parts[-1].fail(refusal())
+    batch.finish()
+    for each in (*parts, batch):
+        ledger.finished(each)
+    assert (ledger.stored, ledger.refused, ledger.pending) == (4 - parts[-1].count, parts[-1].count, 0)
+
+
+def test_refused_and_unknown_are_told_apart() -> None:
+    ledger = Ledger()
+    ledger.read = 7
+    endings = [refusal(), exception_of(ErrorCode.REQUEST_TIMED_OUT, "late"), refusal()]
+    for number, error in enumerate(endings):
+        batch = batch_of(2)
+        batch.is_uncertain = number == 2
+        batch.fail(error)
+        ledger.finished(batch)
+    assert (ledger.refused, ledger.lost, ledger.pending) == (2, 4, 1)
+    assert ledger.failure is endings[0]
+    assert ledger.failed.is_set()
+    assert ledger.total("orders") == "0 records stored in orders, 2 refused, 5 not known to be stored"
+
+
+def test_failure_names_what_is_wrong_with_a_record() -> None:
+    ledger = Ledger()
+    batch = batch_of(3)
+    error = exception_of(ErrorCode.INVALID_RECORD, "some record is bad")
+    error.record_errors = ((1, "it has no key"),)
+    batch.fail(error)
+    ledger.finished(batch)
+    assert "it has no key" in str(ledger.failure)
+
+
+class Terminal(io.StringIO):
+    def __init__(self, is_terminal: bool) -> None:
+        super().__init__()
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+    def screen(self) -> str:
+        """What the last line shows."""
+        return self.getvalue().split("\n")[-1].split("\r")[-1].rstrip()
+
+
+class Counts(Ledger):
+    """A ledger with numbers that the test sets."""
+
+    waiting = 0
+
+    @property
+    def pending(self) -> int:
+        return self.waiting
+
+
+Make = Callable[..., tuple[Terminal, Counts, Input, Progress]]
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Make:
+    """Makes a progress on a terminal or pipe, called within the test, because pytest sets standard error when it starts."""
+
+    def make_one(is_sized: bool = True, is_terminal: bool = True) -> tuple[Terminal, Counts, Input, Progress]:
+        screen = Terminal(is_terminal)
+        monkeypatch.setattr("sys.stderr", screen)
+        return screen, *make_progress(tmp_path, is_sized)
+
+    return make_one
+
+
+def make_progress(tmp_path: Path, is_sized: bool) -> tuple[Counts, Input, Progress]:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 1000)
+    ledger = Counts()
+    source = Input([str(file) if is_sized else "/dev/null"], None)
+    return ledger, source, Progress(ledger, source)
+
+
+def test_percent_is_of_what_is_stored(make: Make) -> None:
+    terminal, ledger, source, progress = make()
+    ledger.read, ledger.stored, source.read_bytes = 10, 5, 800
+    progress.look(progress._start_s + 2)
+    assert terminal.screen() == " 40 %  5 records stored, 2/s, 200 bytes/s"
+    progress.clear()
+    assert terminal.screen() == ""
+
+
+def test_no_percent_without_a_size(make: Make) -> None:
+    terminal, ledger, source, progress = make(is_sized=False)
+    ledger.read, ledger.stored, source.read_bytes = 10, 10, 800
+    progress.look(progress._start_s + 1)
+    assert terminal.screen() == "10 records stored, 10/s, 800 bytes/s"
+
+
+def test_no_line_beside_a_prompt(make: Make) -> None:
+    terminal, ledger, source, _ = make()
+    ledger.read, ledger.stored, source.read_bytes = 10, 10, 800
+    progress = Progress(ledger, source, has_prompt=True)
+    progress.look(progress._start_s + 1)
+    assert terminal.getvalue() == ""
+
+
+def test_lost_broker_and_its_return_are_told(make: Make) -> None:
+    terminal, ledger, _, progress = make()
+    ledger.read, ledger.waiting, ledger.stored = 10, 5, 5
+    start_s = progress._start_s
+    progress.look(start_s + 1)
+    ledger.stored = 6
+    progress.client_says("the broker is lost")
+    progress.look(start_s + 31)
+    assert "again" not in terminal.getvalue(), "the sixth record was stored before"
+    assert "ottla: the broker is lost\n" in terminal.getvalue()
+    assert terminal.screen().endswith("waiting for 30 s")
+    ledger.stored, ledger.waiting = 10, 0
+    progress.look(start_s + 32)
+    assert "ottla: records are being stored again\n" in terminal.getvalue()
+    assert "waiting" not in terminal.screen()
+    progress.is_ending = True
+    progress.client_says("closed too early")
+    assert "closed too early" not in terminal.getvalue()
+
+
+def test_silence_is_told_once_also_without_a_terminal(make: Make) -> None:
+    pipe, ledger, _, progress = make(is_terminal=False)
+    ledger.read = ledger.waiting = 3
+    for seconds in (1.0, STALLED_AFTER_S, STALLED_AFTER_S + 1):
+        progress.look(progress._start_s + seconds)
+    assert pipe.getvalue() == "ottla: no answer for 5 s to 3 records: the brokers are slow, or cannot be reached\n"
+
+
+def test_waiting_for_input_is_no_silence(make: Make) -> None:
+    terminal, _, _, progress = make()
+    progress.look(progress._start_s + 100)
+    assert "no answer" not in terminal.getvalue()
+
+
+def test_interrupt_says_what_is_waited_for(make: Make) -> None:
+    terminal, ledger, _, progress = make()
+    progress.interrupted(5)
+    assert terminal.getvalue() == ""
+    ledger.waiting = 2
+    progress.interrupted(5)
+    assert terminal.getvalue() == "ottla: ending: up to 5 s for 2 records to be stored; Ctrl-C ends at once\n"
