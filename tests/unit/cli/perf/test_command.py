@@ -1,17 +1,13 @@
 """`ottla perf`: its actions, and Kafka's names of them."""
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ottla.cli.perf.numbers import finite_metrics, fixed, metric_lines, percentile, ratio
-from ottla.cli.perf.pace import PAUSE_S_MIN, Pace
-from ottla.cli.perf.progress import REDRAW_S, ProgressBar, bar_line
 from tests.support.servers.kafka_server import free_ports
 from tests.support.servers.ottla_cli import run_cli
 
-from ottla.cli.perf import reaching
+from ottla.cli.perf import command
+from ottla.cli.perf.command import PAUSE_S_MIN, REDRAW_S, Pace, Progress, finite_metrics, percentile, progress_line, ratio
 from ottla.testing import Broker
 
 
@@ -40,11 +36,6 @@ def test_action_without_a_topic_says_how_to_name_one(action: str) -> None:
     assert f"name the topic, for example: ottla perf {action} load" in said.err
 
 
-def test_division_by_zero_is_javas() -> None:
-    assert [fixed(ratio(amount, 0), 2) for amount in (1, -1, 0)] == ["Infinity", "-Infinity", "NaN"]
-    assert fixed(ratio(1, 8), 2) == "0.12"
-
-
 @given(st.lists(st.integers(0, 50), min_size=1), st.sampled_from([0.5, 0.95, 0.99, 0.999]))
 def test_percentile_is_the_element_that_kafkas_tool_picks(values: list[int], share: float) -> None:
     histogram = {value: values.count(value) for value in values}
@@ -53,17 +44,6 @@ def test_percentile_is_the_element_that_kafkas_tool_picks(values: list[int], sha
 
 def test_percentile_of_nothing_is_0() -> None:
     assert percentile({}, 0.5) == 0
-
-
-def test_metrics_are_sorted_and_aligned() -> None:
-    metrics = {"producer-topic-metrics{topic=t}": {"byte-rate": math.nan}, "producer-metrics": {"batch-size-avg": 1.5}}
-    assert list(metric_lines(metrics, "me")) == [
-        "",
-        f"{'Metric Name':<56}   Value",
-        "producer-metrics:batch-size-avg:{client-id=me}           : 1.500",
-        "producer-topic-metrics:byte-rate:{client-id=me, topic=t} : NaN",
-    ]
-    assert finite_metrics(metrics)["producer-topic-metrics{topic=t}"] == {"byte-rate": None}
 
 
 def test_topic_that_is_named_twice_is_refused() -> None:
@@ -94,21 +74,28 @@ def test_after_the_pause_a_record_is_due(rate: float, start_s: float, sent: int)
 
 
 @pytest.mark.parametrize(("done", "share"), [(0, "0%"), (500, "50%"), (1000, "100%"), (1500, "100%")])
-def test_bar_has_percent_and_rates(done: int, share: str) -> None:
-    line = bar_line(done, 1000, 1024 * 1024, 2.0)
+def test_progress_has_percent_and_rates(done: int, share: str) -> None:
+    line = progress_line(done, 1000, 1024 * 1024, 2.0)
     assert f"{share}  {done:,} of 1,000  {done / 2:,.0f} records/s  0.5 MB/s" in line
 
 
-def test_bar_is_not_shown_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    bar = ProgressBar(10, True, 0.0)
-    bar.show(5, 100, REDRAW_S * 2)
-    bar.clear()
-    assert capsys.readouterr().err == ""
+def test_progress_is_a_line_for_each_interval_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress(10, True, 0.0, interval_ms=1000)
+    for now_s in (0.9, 1.1, 1.9, 2.2):
+        progress.show(5, 100, now_s)
+    progress.clear()
+    assert capsys.readouterr().err.count("5 of 10") == 2
+
+
+def test_json_has_null_for_what_is_no_number() -> None:
+    assert finite_metrics({"producer-metrics": {"byte-rate": ratio(1, 0), "count": 1.5}}) == {
+        "producer-metrics": {"byte-rate": None, "count": 1.5}
+    }
 
 
 def test_bar_is_redrawn_now_and_then_and_removed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    bar = ProgressBar(10, True, 0.0)
+    bar = Progress(10, True, 0.0)
     for now_s in (REDRAW_S, REDRAW_S * 1.5, REDRAW_S * 2):
         bar.show(5, 100, now_s)
     bar.clear()
@@ -124,7 +111,7 @@ def test_cluster_that_is_not_there_is_an_error_with_advice(action: str) -> None:
 
 
 def test_missing_topic_is_an_error_if_brokers_create_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reaching, "TOPIC_S", 0.2)
+    monkeypatch.setattr(command, "TOPIC_S", 0.2)
     with Broker({"auto.create.topics.enable": "false"}) as broker:
         said = run_cli("perf", "produce", "nothing", "-b", broker.bootstrap_servers)
     assert (said.rc, said.out) == (1, "")
