@@ -16,10 +16,9 @@ from typing import Any, TypeAlias
 
 import click
 
-from ottla.cli.common.client_logs import client_logs_shown
-from ottla.cli.common.clients import ClientConfig, consumer_config, producer_config
-from ottla.cli.common.escaping import escape_json
+from ottla.cli.common.clients import ClientConfig, client_logs_shown, consumer_config, producer_config
 from ottla.cli.common.options import cluster_options
+from ottla.cli.common.output import escape_json
 from ottla.cli.common.running import client_world
 from ottla.cli.common.settings import ClientSettings, whole_number
 from ottla.cli.perf.command import Pace, chosen_topic, topic_options

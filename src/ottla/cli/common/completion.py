@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ottla.cli.common.escaping import escape
+from ottla.cli.common.output import escape
 
 if TYPE_CHECKING:
     from ottla.client.cluster import Cluster

@@ -17,8 +17,7 @@ from uuid import UUID
 
 import click
 
-from ottla.cli.common.escaping import escape_bytes, escape_json
-from ottla.cli.common.output import say
+from ottla.cli.common.output import escape_bytes, escape_json, say
 from ottla.cli.common.settings import unknown_property
 from ottla.errors import OttlaError
 from ottla.errors.texts import counted

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ottla.cli.common.client_logs import client_logs_shown
+from ottla.cli.common.clients import client_logs_shown
 from ottla.cli.common.offsets import EARLIEST, LATEST, list_offsets
 from ottla.cli.common.output import warn
 from ottla.cli.consume.formatters import CannotShow, Formatter, group_records

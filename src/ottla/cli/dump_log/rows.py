@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TextIO
 
-from ottla.cli.common.escaping import escape, escape_json
+from ottla.cli.common.output import escape, escape_json
 from ottla.records.record import Record
 
 MAX_BYTES_DEFAULT = 2**31 - 1

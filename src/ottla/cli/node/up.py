@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ottla.cli.common.escaping import escape
-from ottla.cli.common.output import print_json
+from ottla.cli.common.output import escape, print_json
 from ottla.cli.common.spelling import Commands
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from pathlib import Path
 import click
 
 from ottla.broker.cluster_settings import REPLICAS_MAX, cluster_settings
-from ottla.cli.common.escaping import escape
-from ottla.cli.common.output import print_json, warn
+from ottla.cli.common.output import escape, print_json, warn
 from ottla.cli.common.settings import ENVIRONMENT_VARIABLE
 from ottla.cli.node.cluster import Child, added_nodes, run_cluster
 from ottla.cli.node.cluster_ports import default_ports

@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from ottla.cli.common.client_logs import client_logs_shown
-from ottla.cli.common.clients import ClientConfig, consumer_config, producer_config
+from ottla.cli.common.clients import ClientConfig, client_logs_shown, consumer_config, producer_config
 from ottla.cli.common.options import cluster_options
 from ottla.cli.common.output import print_json, warn
 from ottla.cli.common.running import with_cluster

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 import click
 
-from ottla.cli.common.client_logs import client_logs_shown
-from ottla.cli.common.clients import ClientConfig, producer_config
+from ottla.cli.common.clients import ClientConfig, client_logs_shown, producer_config
 from ottla.cli.common.options import cluster_options
 from ottla.cli.common.output import print_json, warn
 from ottla.cli.common.running import client_world

@@ -158,9 +158,8 @@ def _run(
     settings: ClientSettings, options: ProduceOptions, reader: Reader, source: Input, prompt: str, flags: dict[str, Any]
 ) -> int:
     """Send everything, and say what is stored however that ends."""
-    from ottla.cli.produce.running import Terminated
+    from ottla.cli.produce.running import Ledger, Terminated
     from ottla.cli.produce.running import produce as run
-    from ottla.cli.produce.sending import Ledger
 
     ledger = Ledger()
     failure = ""

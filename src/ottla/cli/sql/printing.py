@@ -10,8 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from ottla.cli.common.escaping import escape_bytes
-from ottla.cli.common.output import is_for_people, print_json, print_table, say, warn
+from ottla.cli.common.output import escape_bytes, is_for_people, print_json, print_table, say, warn
 from ottla.spark.sql.screen import Shown
 
 ROWS_MAX = 1000

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from ottla.cli.common.client_logs import LOGGER, client_logs_shown
+from ottla.cli.common.clients import LOGGER, client_logs_shown
 
 
 def test_warnings_are_printed_and_passed_on(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cli.common.escaping import escape, escape_bytes, escape_json
+from ottla.cli.common.output import escape, escape_bytes, escape_json
 
 BIDI_CONTROLS = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
