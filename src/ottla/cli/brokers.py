@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import click
 
 from ottla.cli.common.completion import complete_from_cluster
-from ottla.cli.common.explaining import explain
+from ottla.cli.common.connection import with_cluster
+from ottla.cli.common.explanations import explain
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_tabbed, print_table, say, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.spelling import Actions
 from ottla.client.admin.cluster_state import NodeDescription, describe_cluster

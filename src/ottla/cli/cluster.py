@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import click
 
 from ottla.cli.brokers import HEADINGS, BrokerRow, broker_json, broker_rows, complete_brokers
+from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option, yes_option
 from ottla.cli.common.output import confirm, is_for_people, print_json, print_table, print_title, say, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.spelling import Actions
 from ottla.client.admin.cluster_state import FeatureMetadata, describe_cluster, describe_features, unregister_broker

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from ottla.cli.common.completion import complete_topics, complete_words
+from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.options import ZOOKEEPER, cluster_options, json_option, plain_option, retired, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_table, say
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, parse_pairs, read_properties
 from ottla.cli.common.spelling import Actions
 from ottla.client.admin.configs import (

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import click
 
 from ottla.cli.common.completion import complete_topics, complete_words
-from ottla.cli.common.explaining import explain
+from ottla.cli.common.connection import with_cluster
+from ottla.cli.common.explanations import explain
 from ottla.cli.common.json_files import read_json, typed
 from ottla.cli.common.options import cluster_options, json_option, plain_option, refused, wide_option, yes_option
 from ottla.cli.common.output import confirm, is_for_people, print_json, print_table, say, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.topics.diagnosis import loss, safe_leaders
 from ottla.cli.topics.selection import choose

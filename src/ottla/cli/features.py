@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
+from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option, yes_option
 from ottla.cli.common.output import confirm, is_for_people, print_json, print_table, say, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.spelling import Actions
 from ottla.cli.storage import parse_features

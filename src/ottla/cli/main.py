@@ -148,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _show(mistake)
         sys.exit(mistake.exit_code)
     except (OttlaError, OSError) as error:
-        from ottla.cli.common.explaining import explain
+        from ottla.cli.common.explanations import explain
         from ottla.config.values import InvalidConfig  # late: only errors need it
 
         warn(explain(error), lines=isinstance(error, InvalidConfig))

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import click
 
 from ottla.cli.common.completion import complete_from_cluster
+from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option, yes_option
 from ottla.cli.common.output import confirm, is_for_people, print_json, print_tabbed, print_table, print_title, say, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, read_properties
 from ottla.cli.common.spelling import Actions
 from ottla.cli.common.times import current_ms

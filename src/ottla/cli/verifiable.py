@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 import click
 
 from ottla.cli.common.clients import ClientConfig, client_logs_shown, consumer_config, producer_config
+from ottla.cli.common.connection import client_world
 from ottla.cli.common.options import cluster_options
 from ottla.cli.common.output import escape_json
-from ottla.cli.common.running import client_world
 from ottla.cli.common.settings import ClientSettings, whole_number
 from ottla.cli.perf.command import Pace, chosen_topic, topic_options
 from ottla.client.consumer.asynchronous import Consumer

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import click
 
-from ottla.cli.common.explaining import explain
+from ottla.cli.common.connection import with_cluster
+from ottla.cli.common.explanations import explain
 from ottla.cli.common.offsets import LATEST, list_offsets
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table, print_title, say, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.groups.command import complete_groups, find_groups, group_arguments, timeout_option, with_timeout
 from ottla.cli.topics.selection import match

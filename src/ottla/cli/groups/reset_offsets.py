@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from ottla.cli.common.completion import complete_topics
+from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.offsets import EARLIEST, LATEST
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_data, print_json, print_padded, print_table, say, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.times import TIME_HELP, current_ms, parse_time_ms
 from ottla.cli.groups.command import (

@@ -116,7 +116,7 @@ def up(
     from ottla.broker.solo_settings import solo_settings
     from ottla.cli.logs import configure_logging
     from ottla.cli.node.controlled_node import ControlledNode
-    from ottla.cli.node.running import run_node
+    from ottla.cli.node.process import run_node
 
     settings = {
         **solo_settings(host, port, str(data.resolve())),

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import click
 
 from ottla.cli.common.completion import complete_topics
+from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.options import json_option, wide_option
 from ottla.cli.common.output import is_for_people, make_wide, print_table, say
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.spelling import Actions
 from ottla.client.cluster import Cluster, topic_error

@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from ottla.cli.common.clients import ClientConfig, client_logs_shown, consumer_config
+from ottla.cli.common.connection import client_world, with_cluster
 from ottla.cli.common.options import cluster_options, refused
 from ottla.cli.common.output import print_json, warn
-from ottla.cli.common.running import client_world, with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.perf.command import (
     INTERRUPTED,

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from ottla.cli.common.clients import ClientConfig, client_logs_shown, consumer_config, producer_config
+from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.options import cluster_options
 from ottla.cli.common.output import print_json, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.perf.command import INTERRUPTED, Progress, chosen_topic, finite, output_options, print_figures, topic_options
 from ottla.client.admin.topics import NewTopic, create_topics

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, Protocol
 import click
 
 from ottla.cli.common.clients import ClientConfig, client_logs_shown, producer_config
+from ottla.cli.common.connection import client_world
 from ottla.cli.common.options import cluster_options
 from ottla.cli.common.output import print_json, warn
-from ottla.cli.common.running import client_world
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.perf.command import (
     INTERRUPTED,

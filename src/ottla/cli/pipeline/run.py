@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.options import json_option, yes_option
 from ottla.cli.common.output import can_ask, confirm, escape, fit, is_for_people, print_json, print_table, say, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.waiting import shown_duration, wait_option, with_cluster_awaited
 from ottla.cli.pipeline.options import (

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from ottla.cli.common.completion import complete_topics
-from ottla.cli.common.explaining import explain
+from ottla.cli.common.connection import with_cluster
+from ottla.cli.common.explanations import explain
 from ottla.cli.common.options import cluster_options, retired
 from ottla.cli.common.output import can_ask, is_typed, print_json, say, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, login_for, parse_pairs, read_properties
 from ottla.cli.common.times import TIME_HELP, parse_time_ms
 from ottla.cli.produce.lines import (
@@ -158,8 +158,8 @@ def _run(
     settings: ClientSettings, options: ProduceOptions, reader: Reader, source: Input, prompt: str, flags: dict[str, Any]
 ) -> int:
     """Send everything, and say what is stored however that ends."""
-    from ottla.cli.produce.running import Ledger, Terminated
-    from ottla.cli.produce.running import produce as run
+    from ottla.cli.produce.run import Ledger, Terminated
+    from ottla.cli.produce.run import produce as run
 
     ledger = Ledger()
     failure = ""

@@ -10,10 +10,10 @@ import click
 
 from ottla.cli.brokers import complete_brokers
 from ottla.cli.common.completion import complete_topics
-from ottla.cli.common.explaining import explain
+from ottla.cli.common.connection import with_cluster
+from ottla.cli.common.explanations import explain
 from ottla.cli.common.options import ZOOKEEPER, cluster_options, json_option, plain_option, retired, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_json_text, print_table, say, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.spelling import Actions
 from ottla.cli.reassign.moves import (

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ottla.cli.common.explaining import explain
+from ottla.cli.common.explanations import explain
 from ottla.cli.common.output import warn
 from ottla.cli.reassign.plan import Assignment, Plan
 from ottla.client.admin.cluster_state import NodeDescription, describe_cluster

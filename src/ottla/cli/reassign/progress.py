@@ -12,8 +12,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.output import fit, is_for_people, print_json, print_table, say, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.waiting import shown_duration
 from ottla.cli.reassign.moves import DONE, ELSEWHERE, MISSING, MOVING, DirectoryProgress, PartitionProgress, Status, finish

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ottla.cli.common.running import with_cluster
+from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.settings import ClientSettings, login_for
 from ottla.cli.common.waiting import with_cluster_awaited
 from ottla.client.admin.topic_descriptions import list_topics

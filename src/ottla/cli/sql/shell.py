@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ottla.cli.common.explaining import explain
+from ottla.cli.common.explanations import explain
 from ottla.cli.common.output import say, warn
 from ottla.cli.sql.session import Session
 from ottla.errors import OttlaError

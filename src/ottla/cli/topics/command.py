@@ -8,10 +8,10 @@ from typing import NamedTuple, TypeVar
 
 import click
 
-from ottla.cli.common.explaining import explain
+from ottla.cli.common.connection import with_cluster
+from ottla.cli.common.explanations import explain
 from ottla.cli.common.options import ZOOKEEPER, cluster_options, json_option, retired, wide_option, yes_option
 from ottla.cli.common.output import confirm, is_for_people, print_json, print_table, say, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, parse_pairs
 from ottla.cli.common.spelling import Actions
 from ottla.cli.configs import in_milliseconds

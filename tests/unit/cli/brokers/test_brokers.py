@@ -127,7 +127,7 @@ def test_versions_without_a_common_one(api: ServedApi, text: str) -> None:
 
 def test_ids_are_completed(network: FakeNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OTTLA_BOOTSTRAP_SERVERS", raising=False)
-    monkeypatch.setattr("ottla.cli.common.running.make_network", lambda: network)
+    monkeypatch.setattr("ottla.cli.common.connection.make_network", lambda: network)
     context = click.Context(click.Command("describe"))
     assert complete_brokers(context, click.Argument(["brokers"]), "") == ["1", "2"]
     assert complete_brokers(context, click.Argument(["brokers"]), "2") == ["2"]

@@ -1,6 +1,6 @@
 """Errors as a person reads them: the command that helps stands at the end, once."""
 
-from ottla.cli.common.explaining import explain
+from ottla.cli.common.explanations import explain
 from ottla.errors import (
     NetworkError,
     OttlaError,

@@ -7,7 +7,7 @@ from tests.support.nodes.fake_node import FakeNode
 from tests.unit.cli.conftest import RunOttla
 from tests.unit.cli.sick_cluster import sick_node
 
-from ottla.cli.common import running
+from ottla.cli.common import connection
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest
@@ -21,8 +21,8 @@ from ottla.wire.messages.list_partition_reassignments import (
 def impatient(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> tuple[str, ...]:
     """Options with which a command gives up soon."""
     ottla("reassign", "list")  # imports what a first request needs, which may take longer than SILENT_S here
-    monkeypatch.setattr(running, "SILENT_S", 0.1)
-    monkeypatch.setattr(running, "_LOOK_S", 0.02)
+    monkeypatch.setattr(connection, "SILENT_S", 0.1)
+    monkeypatch.setattr(connection, "_LOOK_S", 0.02)
     path = f"{tmp_path}/client.properties"
     with open(path, "w", encoding="utf-8") as file:
         file.write("default.api.timeout.ms=600\nrequest.timeout.ms=500\n")
@@ -62,7 +62,7 @@ def test_wait_for_a_broker_names_the_request(ottla: RunOttla, node: FakeNode, im
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits that count as long after a moment."""
     for name, seconds in (("SILENT_S", 0.1), ("ANSWER_S", 0.4), ("_LOOK_S", 0.02)):
-        monkeypatch.setattr(running, name, seconds)
+        monkeypatch.setattr(connection, name, seconds)
 
 
 @pytest.mark.usefixtures("soon")

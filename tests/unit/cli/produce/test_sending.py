@@ -11,7 +11,7 @@ import pytest
 
 from ottla.cli.produce.lines import BadInput, Input, JsonReader, LineReader, Reader, Row, build_format
 from ottla.cli.produce.options import ProduceOptions
-from ottla.cli.produce.running import STALLED_AFTER_S, Ledger, Progress, Sending, Stored, Topics
+from ottla.cli.produce.run import STALLED_AFTER_S, Ledger, Progress, Sending, Stored, Topics
 from ottla.client.producer.deliveries import Deliveries
 from ottla.client_core.producer.batch import ProducerBatch
 from ottla.errors import (

@@ -7,7 +7,7 @@ from typing import TypeVar
 import pytest
 from tests.unit.cli.reassign.conftest import FakeCluster, RunOttla
 
-from ottla.cli.common.running import open_cluster
+from ottla.cli.common.connection import open_cluster
 from ottla.cli.common.settings import build_settings
 from ottla.cli.reassign.moves import (
     Move,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.sql.printing import ROWS_MAX, Printer, cell, json_value
+from ottla.cli.sql.results import ROWS_MAX, Printer, cell, json_value
 from ottla.spark.sql.screen import Shown
 
 COLUMNS = [Shown("name"), Shown("n", "long")]
@@ -39,7 +39,7 @@ def test_json_is_an_object_per_line(capsys: pytest.CaptureFixture[str]) -> None:
 def test_terminal_gets_a_table_with_numbers_to_the_right(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ottla.cli.sql.printing.is_for_people", lambda as_json: True)
+    monkeypatch.setattr("ottla.cli.sql.results.is_for_people", lambda as_json: True)
     printer = Printer()
     printer.table(COLUMNS, ROWS)
     assert capsys.readouterr().out == "name     n\na\\x1bb   1\nNULL    22\n\n"
@@ -49,7 +49,7 @@ def test_terminal_gets_a_table_with_numbers_to_the_right(
 def test_live_table_has_its_headings_once_and_grows(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ottla.cli.sql.printing.is_for_people", lambda as_json: True)
+    monkeypatch.setattr("ottla.cli.sql.results.is_for_people", lambda as_json: True)
     assert Printer().live(COLUMNS, iter([[("a", 1)], [("long name", 2), ("b", 3)]])) == 3
     assert capsys.readouterr().out == "name  n\na     1\nlong name  2\nb          3\n"
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.nodes.fake_node import FakeNetwork, FakeNode, all_versions
 from tests.unit.cli.conftest import ORDERS_ID, WHERE, RunOttla, describe, make_node, metadata_of
 
-from ottla.cli.common.running import open_cluster
+from ottla.cli.common.connection import open_cluster
 from ottla.cli.common.settings import build_settings
 from ottla.cli.topics.command import see
 from ottla.errors.codes import ErrorCode
@@ -355,7 +355,7 @@ from tests.unit.cli.conftest import WHERE, describe, make_node, metadata_of
 from ottla.cli.main import main
 from ottla.wire.messages.delete_topics import *
 from ottla.wire.messages.metadata import MetadataRequest
-import ottla.cli.common.running as running
+import ottla.cli.common.connection as running
 node = make_node(describe("orders"))
 def delete(request, version):
     node.handlers[MetadataRequest] = metadata_of()
@@ -408,7 +408,7 @@ def test_topic_is_described_until_it_shows_the_change(monkeypatch: pytest.Monkey
         return metadata_of(describe("orders", next(counts)))(request, version)
 
     node.handlers[MetadataRequest] = answer
-    monkeypatch.setattr("ottla.cli.common.running.make_network", lambda: FakeNetwork({WHERE: node}))
+    monkeypatch.setattr("ottla.cli.common.connection.make_network", lambda: FakeNetwork({WHERE: node}))
 
     async def run() -> None:
         cluster = open_cluster(build_settings("localhost:9092", {"retry.backoff.ms": "1"}))
