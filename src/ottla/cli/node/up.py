@@ -107,7 +107,7 @@ def up(
     given = parse_overrides(overrides)
     check_names(given)
     if nodes > 1:
-        from ottla.cli.node.up_cluster import up_cluster
+        from ottla.cli.node.cluster import up_cluster
 
         level = "WARNING" if quiet or as_json else "INFO"
         up_cluster(host, port, nodes, data.resolve(), given, metrics_port, log_dir, level, as_json, quiet)
