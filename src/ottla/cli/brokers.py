@@ -1,4 +1,6 @@
-"""`ottla brokers`: the brokers of a cluster."""
+"""The `brokers` verb: list and describe brokers, and which versions of each API they serve. A broker is shown as a
+`BrokerRow`.
+"""
 
 from __future__ import annotations
 

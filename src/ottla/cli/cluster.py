@@ -1,4 +1,7 @@
-"""`ottla cluster`: the cluster as a whole."""
+"""The `cluster` verb: brokers, controller and what is wrong with them; the id; and the removal of a broker that is gone.
+
+`unregister` says what the broker holds, asks, and removes its registration.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The `configs` verb: one file per action."""
+"""The `configs` verb: shows and changes settings of topics, brokers and groups.
+
+A resource is named as `topic orders`, as Kafka's `--entity-type topics --entity-name orders`, or as `--topic orders`.
+"""
 
 from __future__ import annotations
 

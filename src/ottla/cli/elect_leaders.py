@@ -1,4 +1,8 @@
-"""The `elect-leaders` verb: the command, and its parts."""
+"""The `elect-leaders` verb: preferred and unclean elections of partition leaders. Takes the flags of kafka-leader-election.
+
+An unclean election can lose acknowledged records: the command says which, and asks first. Without a terminal it needs --yes,
+in either spelling: --unclean, or Kafka's --election-type UNCLEAN.
+"""
 
 from __future__ import annotations
 

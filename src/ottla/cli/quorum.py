@@ -1,4 +1,7 @@
-"""`ottla quorum`: the metadata quorum, the controllers that keep the cluster's metadata."""
+"""The `quorum` verb: shows the metadata quorum, makes observers voters, takes voters' votes.
+
+The lines for pipes are those of kafka-metadata-quorum.
+"""
 
 from __future__ import annotations
 

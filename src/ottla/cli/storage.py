@@ -1,6 +1,5 @@
-"""`ottla storage`: cluster ids, formatting, and a node's log directories. Takes the options of Kafka's kafka-storage.
-
-The actions about features are in `storage.py`; `ottla.broker.formatting` does the formatting.
+"""`ottla storage`: cluster ids, formatting, a node's log directories, and feature levels of releases. Takes the options of
+Kafka's kafka-storage.
 """
 
 from __future__ import annotations

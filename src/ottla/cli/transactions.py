@@ -1,4 +1,8 @@
-"""The `transactions` verb: one file per action."""
+"""The `transactions` verb: shows transactions and their producers, finds those that hang, and ends them.
+
+`find-hanging` looks for open transactions that no coordinator will end. `abort` writes an abort marker to one partition,
+without the coordinator. `force-terminate` aborts the transaction of a transactional id, and fences its producer.
+"""
 
 from __future__ import annotations
 

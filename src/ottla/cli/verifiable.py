@@ -1,4 +1,12 @@
-"""The `verifiable-producer` and `verifiable-consumer` verbs: clients whose every step is an event in JSON, for system tests."""
+"""The `verifiable-producer` and `verifiable-consumer` verbs: clients whose every step is an event in JSON, for system tests.
+
+The events and their fields are those of Kafka's VerifiableProducer and VerifiableConsumer; errors have the names of Python's
+classes. The consumer commits after each poll, unless automatic commits are on. A signal ends the poll; a commit that it
+interrupts is made again, since its records were shown.
+
+SIGTERM or Ctrl-C ends both with their closing events. A second signal ends them at once, but only after a moment: `timeout`
+and some supervisors send one to the process and one more to its group.
+"""
 
 from __future__ import annotations
 

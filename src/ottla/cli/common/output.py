@@ -1,7 +1,7 @@
 """Output of the verbs: tables on a terminal, plain lines in a pipe, JSON with --json.
 
 Results go to standard output; warnings, questions and errors to standard error. A question is asked only if both standard input
-and standard error are a terminal. Everything printed here is escaped: names may contain terminal commands (`output.py`).
+and standard error are a terminal. Everything printed here is escaped: names may contain terminal commands.
 """
 
 from __future__ import annotations

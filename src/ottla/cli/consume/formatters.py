@@ -2,6 +2,8 @@
 
 A formatter turns the records of one batch into bytes for standard output. Kafka's default prints timestamp, partition, offset,
 epoch, headers, key and value, in this order and separated by `key.separator`.
+Numbers look as Java prints them, so that scripts written for Kafka's tool work. Deserializers have short names and the names of
+Kafka's classes; bytes that do not fit the type raise `BadData`.
 """
 
 from __future__ import annotations

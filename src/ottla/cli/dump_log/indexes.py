@@ -2,6 +2,8 @@
 
 Each entry of an offset or time index is compared with the log; a wrong entry is reported with what the log has there. Files are
 opened for reading only. The zero padding of Apache Kafka's active indexes is skipped.
+The small files are here too: producer snapshots, checkpoints, JSON and properties files. Their damage is raised as
+`CorruptFile`; `command.py` turns it into a row.
 """
 
 import json

@@ -1,7 +1,9 @@
 """Rows of a file of record batches: a log segment, or a snapshot of the cluster metadata.
 
 Batches are read one at a time. A batch with a wrong CRC is shown with `isvalid: false`. From the first position that cannot be
-a batch the rest of the file is reported as invalid bytes: the start of the next batch is unknown.
+a batch the rest of the file is reported as invalid bytes: the start of the next batch is unknown. Records of Kafka's internal
+topics are shown as JSON, as Kafka's tool does. One that cannot be decoded is shown as unreadable, and the dump continues: a
+newer release may have written it.
 """
 
 import base64

@@ -1,1 +1,1 @@
-"""The `groups` verb: one file per action. `describe.py`, `listing.py` and `describe.py` send their requests."""
+"""The `groups` verb: groups, their offsets and lag, and how to change them."""

@@ -1,4 +1,8 @@
-"""The `groups` verb: its actions, each imported when used."""
+"""The `groups` verb: the list of groups, the deletion of groups and offsets, and the arguments that name groups and
+partitions.
+
+`describe`, `lag` and `reset-offsets` are imported when used.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`ottla groups describe`: the flags. `describe.py` and `describe.py` ask the cluster, `describe.py` prints."""
+"""`ottla groups describe` and `lag`: offsets, members and states of groups of any kind, as Kafka's lines, as tables or as
+JSON.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`ottla groups reset-offsets`: flags and output. `reset_offsets.py` computes the new offsets."""
+"""`ottla groups reset-offsets`: selects groups and partitions, computes the new offsets, and commits them.
+
+The target is one of Kafka's scenarios. Plans are read and written as Kafka's CSV: `topic,partition,offset` for one group,
+`group,topic,partition,offset` for several.
+"""
 
 from __future__ import annotations
 

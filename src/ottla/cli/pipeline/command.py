@@ -1,4 +1,4 @@
-"""The `pipeline` verb: its actions, each imported when used."""
+"""The `pipeline` verb: its actions, most of them imported when used, and `init` with the files that it writes."""
 
 from __future__ import annotations
 

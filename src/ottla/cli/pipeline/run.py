@@ -1,4 +1,8 @@
-"""`ottla pipeline run`."""
+"""`ottla pipeline run`: flows until a signal or the end, a live line on a terminal, and what was done at the end.
+
+An outage of brokers is reported when it begins and when it ends. Spark's queries retry by themselves for some minutes. If one
+breaks, the run waits for the brokers and starts the flows again from their checkpoints.
+"""
 
 from __future__ import annotations
 

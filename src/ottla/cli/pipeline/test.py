@@ -1,4 +1,12 @@
-"""`ottla pipeline test`."""
+"""`ottla pipeline test`: runs a pipeline against a broker of its own, once for each folder with records.
+
+    tests/NAME/given/TOPIC.jsonl          sent to the topic before the run
+    tests/NAME/expected/TOPIC.jsonl       what the topic must hold afterwards, in any order
+    tests/NAME/expected/TABLE.jsonl       the rows of a table or materialized view
+
+A line of a topic is `{"key": …, "value": …}`, with `headers` and `partition` and, in given, `timestamp` (in ms) if wanted.
+Values that are no text are written as JSON. An expected line is compared in the fields that it has.
+"""
 
 from __future__ import annotations
 

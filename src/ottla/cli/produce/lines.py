@@ -1,6 +1,10 @@
 """Parses lines into records: key, value and headers between separators, by Kafka's reader properties.
 
-Lines are bytes and stay bytes: input that is not UTF-8 arrives unchanged.
+Lines are bytes and stay bytes: input that is not UTF-8 arrives unchanged. Files and standard input are cut at a delimiter;
+only that is taken away, so a carriage return before a line feed belongs to its line. No thread blocks on the input, so that
+the command can end at any time. Records as JSON objects, one a line, have the shape that `ottla consume --json` writes:
+`value`, `key` and the values of `headers` are text, null, or base64 under another name (`value_base64`); `partition`,
+`timestamp` and `topic` may be left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The `reassign` verb: its actions, each imported when used."""
+"""The `reassign` verb: generate, execute, verify, cancel and list.
+
+A proposed plan goes to standard output, what it does to standard error. The lines for pipes are those of
+kafka-reassign-partitions. `verify` removes the throttles when nothing moves any more, as Kafka's tool does.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What the cluster knows about the partitions of a plan: where they are, what is moving, how far it is."""
+"""The moves of a plan: where its partitions are and how far they are, how they are started, and their throttles.
+
+Throttles are set first, then moves between brokers begin, then those between log directories. As in kafka-reassign-partitions,
+topics name the throttled replicas: on leaders those that are read from, on followers those that are being added. Brokers have
+the rate. `moves_of`, `throttled_replicas` and `throttled_brokers` are pure.
+"""
 
 from __future__ import annotations
 

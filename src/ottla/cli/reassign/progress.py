@@ -1,6 +1,7 @@
-"""`execute --wait`: shows how far a plan is until it is done: a bar on a terminal, a line now and then elsewhere.
+"""How far a plan is: Kafka's lines for pipes, tables for people, JSON; and the wait of `execute --wait` until it is done.
 
-Progress is counted in partitions and in bytes: what the added replicas hold, of what their leaders hold.
+The wait shows a bar on a terminal, a line now and then elsewhere. Progress is counted in partitions and in bytes: what the
+added replicas hold, of what their leaders hold.
 """
 
 from __future__ import annotations

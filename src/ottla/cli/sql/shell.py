@@ -1,6 +1,8 @@
 """The shell: reads lines until a semicolon, runs statements, keeps a history.
 
-Ctrl-C ends the query that runs, or drops the lines typed so far; it does not end the shell. Ctrl-D does.
+Ctrl-C ends the query that runs, or drops the lines typed so far; it does not end the shell. Ctrl-D does. Completion offers
+keywords, declared names and topics; a cluster that does not answer offers none. An error is one or two lines, its trace is in
+the log file.
 """
 
 from __future__ import annotations

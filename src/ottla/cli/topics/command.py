@@ -1,4 +1,9 @@
-"""The `topics` verb: its actions, each imported when used."""
+"""The `topics` verb: create, list, alter and delete. `describe` is imported when used.
+
+`list` shows names in a pipe; on a terminal and in JSON also partitions, records and sizes, from ListOffsets and
+DescribeLogDirs: one round per broker. A topic about which a broker does not answer, in time or at all, has None: a listing
+must not fail for one of its topics.
+"""
 
 from __future__ import annotations
 

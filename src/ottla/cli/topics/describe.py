@@ -1,4 +1,4 @@
-"""`ottla topics describe`: filters and prints. `describe.py` asks the cluster, `diagnosis.py` says what is wrong."""
+"""`ottla topics describe`: partitions, settings and reassignments of topics. `diagnosis.py` says what is wrong with them."""
 
 from __future__ import annotations
 
