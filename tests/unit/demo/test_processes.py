@@ -16,6 +16,8 @@ from tools.demo.processes import DemoFailed, Node, Process
 
 from ottla import Admin
 
+ROOT = Path(__file__).parents[3]
+
 
 def test_a_node_comes_back_at_the_same_address_with_its_topics(tmp_path: Path) -> None:
     node = Node(tmp_path / "data", tmp_path / "node.log")
@@ -69,11 +71,17 @@ def test_no_process_and_no_folder_outlives_a_demo_that_is_killed(
 ) -> None:
     mark, temporary = f"OTTLA_TEST_MARK={tmp_path}", tmp_path / "tmp"
     temporary.mkdir()
-    line = [sys.executable, "-m", f"ottla.cli.{command.split()[0]}", *command.split()[1:]]
+    line = [sys.executable, "-m", f"tools.{command.split()[0]}", *command.split()[1:]]
     if victim == "make":
         (tmp_path / "Makefile").write_text(f"demo:\n\t@{' '.join(line)}\n")
         line = ["make", "-f", str(tmp_path / "Makefile"), "demo"]
-    environment = {**os.environ, "TMPDIR": str(temporary), "OTTLA_TEST_MARK": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    environment = {
+        **os.environ,
+        "TMPDIR": str(temporary),
+        "OTTLA_TEST_MARK": str(tmp_path),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": str(ROOT),
+    }
     environment.pop("MAKELEVEL", None)
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True)
     try:

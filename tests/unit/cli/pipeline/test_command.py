@@ -15,7 +15,7 @@ from ottla.spark.pipelines.spec import read_spec
 def test_help_names_every_action() -> None:
     said = run_cli("pipeline", "--help")
     assert said.rc == 0
-    for name, (_, _, text) in ACTIONS.items():
+    for name, (*_, text) in ACTIONS.items():
         assert f"  {name} " in said.out
         assert text.split()[0] in said.out
         assert run_cli("pipeline", name, "--help").rc == 0
