@@ -35,10 +35,10 @@ $(STAMP): $(CORE)
 	@touch $@
 
 demo: $(SPARK)  ## a node and a pipeline on Spark, killed on the way: nothing is lost or doubled
-	@$(BIN)/python -m ottla.cli.demo
+	@$(BIN)/python -m tools.demo
 
 demo-cluster: $(CORE)  ## three nodes, a killed leader, a new one: the producer goes on, nothing is lost or doubled
-	@$(BIN)/python -m ottla.cli.demo.cluster
+	@$(BIN)/python -m tools.demo.cluster
 
 lint: $(STAMP)  ## ruff, mypy strict, the import rules of DESIGN.md
 	$(BIN)/ruff check .

@@ -78,7 +78,7 @@ class ElectionMachine(RuleBasedStateMachine):
         self.cluster.create_topic(TOPIC, assignments=[[1, 2, 3]], configs=configs)
         self.checks = ElectionChecks(self.cluster, min_isr, unclean, elr)
         for broker_id in ALL:
-            self.directory_is_searched(broker_id)
+            self.directory_is_reported(broker_id)
 
     @property
     def partition(self) -> PartitionState:
@@ -164,7 +164,7 @@ class ElectionMachine(RuleBasedStateMachine):
         if (broker := self.broker(broker_id)) is None:
             return
         if self.known(broker_id) == DIRECTORY_UNASSIGNED:
-            self.directory_is_searched(broker_id)  # Kafka cannot know of a loss that it never heard the place of
+            self.directory_is_reported(broker_id)  # Kafka cannot know of a loss that it never heard the place of
         self.shuts_down(broker_id)
         gone = self.disks[broker_id][number]
         is_clean = self.failed.isdisjoint(self.disks[broker_id])
@@ -177,7 +177,7 @@ class ElectionMachine(RuleBasedStateMachine):
         self._register(broker_id, broker.epoch if is_clean else -1)
 
     @rule(broker_id=BROKERS)
-    def directory_is_searched(self, broker_id: int) -> None:
+    def directory_is_reported(self, broker_id: int) -> None:
         if self.broker(broker_id) is not None and self.known(broker_id) not in (None, self.place[broker_id]):
             self._assign(broker_id, self.place[broker_id])
 

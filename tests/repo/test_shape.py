@@ -8,8 +8,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 GENERATED = ROOT / "src" / "ottla" / "wire" / "messages"
 """Message classes written by tools/generate_messages.py."""
-DEMO_PIPELINE = ROOT / "src" / "ottla" / "cli" / "demo" / "pipeline"
-"""A pipeline's own files: they are no modules of Ottla, and the demo's test runs them."""
 
 PYTHON_ROOTS = ("src", "tests", "tools", "bench")
 TEXT_SUFFIXES = {".py", ".pyi", ".pxd", ".md", ".toml", ".txt", ".java", ".cfg", ".yml", ".yaml", ""}
@@ -34,7 +32,7 @@ def source_files() -> set[str]:
     return {
         path.relative_to(package).as_posix()
         for path in package.rglob("*.py")
-        if not path.name.startswith("__") and GENERATED not in path.parents and DEMO_PIPELINE not in path.parents
+        if not path.name.startswith("__") and GENERATED not in path.parents
     }
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from ottla.cli.common.explaining import explain
+from ottla.cli.common.connection import with_cluster
+from ottla.cli.common.explanations import explain
 from ottla.cli.common.json_files import read_json, typed
 from ottla.cli.common.options import cluster_options, json_option, yes_option
 from ottla.cli.common.output import confirm, print_json, say
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.client.admin import offsets as admin
 from ottla.errors import KafkaError

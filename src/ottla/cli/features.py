@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
+from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option, yes_option
 from ottla.cli.common.output import confirm, is_for_people, print_json, print_table, say, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.spelling import Actions
-from ottla.cli.storage_features import parse_features
+from ottla.cli.storage import parse_features
 from ottla.client.admin.cluster_state import FeatureMetadata, FeatureUpdate, UpgradeType, describe_features, update_features
 from ottla.client.cluster import Cluster
 from ottla.metadata import features as known
@@ -36,8 +36,8 @@ ACTIONS = {
     "upgrade": (_HERE, "upgrade", "Raise levels."),
     "downgrade": (_HERE, "downgrade", "Lower levels."),
     "disable": (_HERE, "disable", "Lower features to level 0."),
-    "version-mapping": ("ottla.cli.storage_features", "version_mapping", "Show the levels of a release."),
-    "feature-dependencies": ("ottla.cli.storage_features", "feature_dependencies", "Show what a level requires."),
+    "version-mapping": ("ottla.cli.storage", "version_mapping", "Show the levels of a release."),
+    "feature-dependencies": ("ottla.cli.storage", "feature_dependencies", "Show what a level requires."),
 }
 HEADINGS = ("Feature", "Level", "Supported from", "to")
 _FROM_RELEASE = (known.TRANSACTION_VERSION, known.GROUP_VERSION, known.ELIGIBLE_LEADER_REPLICAS_VERSION)

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 import click
 
 from ottla.cli.common.completion import complete_topics
-from ottla.cli.common.explaining import explain
+from ottla.cli.common.connection import with_cluster
+from ottla.cli.common.explanations import explain
 from ottla.cli.common.offsets import PLACES, list_offsets
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_table, say, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.times import TIME_HELP, parse_time_ms, show_time
-from ottla.cli.topics.choosing import choose
+from ottla.cli.topics.selection import choose
 from ottla.client.admin.offsets import FoundOffset
 from ottla.client.admin.topic_descriptions import list_topics
 from ottla.client.cluster import Cluster

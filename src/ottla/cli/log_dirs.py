@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_table, say, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.client.admin.log_dirs import LogDirDescription, describe_log_dirs
 from ottla.client.cluster import Cluster

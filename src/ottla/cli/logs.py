@@ -14,7 +14,7 @@ from time import localtime, strftime
 from types import TracebackType
 from typing import TextIO
 
-from ottla.cli.common.escaping import escape
+from ottla.cli.common.output import escape
 from ottla.cli.log_limits import CoordinatorLines
 from ottla.errors import OttlaError
 

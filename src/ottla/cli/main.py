@@ -21,29 +21,29 @@ from ottla.errors import OttlaError
 VERBS: dict[str, tuple[str, str, str]] = {
     "up": ("ottla.cli.node.up", "up", "Run one Kafka node, or a cluster of several, with sane defaults."),
     "server": ("ottla.cli.node.server", "server", "Run a node from a server.properties."),
-    "cluster": ("ottla.cli.cluster.command", "cluster", "Show the cluster and what is wrong with it."),
-    "quorum": ("ottla.cli.quorum.command", "quorum", "Show the metadata quorum, add and remove controllers."),
+    "cluster": ("ottla.cli.cluster", "cluster", "Show the cluster and what is wrong with it."),
+    "quorum": ("ottla.cli.quorum", "quorum", "Show the metadata quorum, add and remove controllers."),
     "features": ("ottla.cli.features", "features", "Show and change feature levels, such as metadata.version."),
-    "brokers": ("ottla.cli.brokers.command", "brokers", "List and describe brokers."),
-    "elect-leaders": ("ottla.cli.elect_leaders.command", "elect_leaders", "Elect leaders of partitions: preferred or unclean."),
+    "brokers": ("ottla.cli.brokers", "brokers", "List and describe brokers."),
+    "elect-leaders": ("ottla.cli.elect_leaders", "elect_leaders", "Elect leaders of partitions: preferred or unclean."),
     "reassign": ("ottla.cli.reassign.command", "reassign", "Move partitions to other brokers or log directories."),
     "topics": ("ottla.cli.topics.command", "topics", "Create, list, describe, alter and delete topics."),
-    "configs": ("ottla.cli.configs.command", "configs", "Show and change settings of topics, brokers and groups."),
+    "configs": ("ottla.cli.configs", "configs", "Show and change settings of topics, brokers and groups."),
     "produce": ("ottla.cli.produce.command", "produce", "Send lines as records to a topic."),
     "consume": ("ottla.cli.consume.command", "consume", "Show the records of a topic as they arrive."),
     "perf": ("ottla.cli.perf.command", "perf", "Measure throughput and latency of a cluster."),
     "verifiable-producer": (
-        "ottla.cli.verifiable.producer",
+        "ottla.cli.verifiable",
         "verifiable_producer",
         "Send counted records, with a JSON event for each: for system tests.",
     ),
     "verifiable-consumer": (
-        "ottla.cli.verifiable.consumer",
+        "ottla.cli.verifiable",
         "verifiable_consumer",
         "Read as a member of a group, with a JSON event for each step.",
     ),
     "groups": ("ottla.cli.groups.command", "groups", "List, describe and delete consumer groups, and reset their offsets."),
-    "transactions": ("ottla.cli.transactions.command", "transactions", "List, describe and abort transactions."),
+    "transactions": ("ottla.cli.transactions", "transactions", "List, describe and abort transactions."),
     "pipeline": (
         "ottla.cli.pipeline.command",
         "pipeline",
@@ -67,7 +67,7 @@ ALIASES = {
     "reassign-partitions": "reassign",
 }
 TOOLS = {
-    "broker-api-versions": ("ottla.cli.brokers.api_versions", "api_versions"),
+    "broker-api-versions": ("ottla.cli.brokers", "api_versions"),
     "producer-perf-test": ("ottla.cli.perf.produce", "produce"),
     "consumer-perf-test": ("ottla.cli.perf.consume", "consume"),
     "e2e-latency": ("ottla.cli.perf.latency", "latency"),
@@ -148,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _show(mistake)
         sys.exit(mistake.exit_code)
     except (OttlaError, OSError) as error:
-        from ottla.cli.common.explaining import explain
+        from ottla.cli.common.explanations import explain
         from ottla.config.values import InvalidConfig  # late: only errors need it
 
         warn(explain(error), lines=isinstance(error, InvalidConfig))

@@ -72,7 +72,7 @@ def test_the_cluster_serves_and_stops_with_an_interrupt(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("victim", [0, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_node_that_is_killed_is_searched_and_the_others_go_on(tmp_path: Path, victim: int) -> None:
+def test_a_node_that_is_killed_is_reported_and_the_others_go_on(tmp_path: Path, victim: int) -> None:
     with up(tmp_path) as (process, facts):
         pids = [each["pid"] for each in facts["nodes"]]
         os.kill(pids[victim], signal.SIGKILL)

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.pipeline.cases import read_cases
-from ottla.cli.pipeline.test import run_case
+from ottla.cli.pipeline.test import read_cases, run_case
 from ottla.spark.pipelines.spec import read_spec
 
 EXAMPLES = sorted(path for path in (Path(__file__).parents[3] / "examples").iterdir() if path.is_dir())

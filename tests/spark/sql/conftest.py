@@ -10,7 +10,7 @@ import pytest
 
 from ottla import Producer
 from ottla.cli.common.settings import build_settings
-from ottla.cli.sql.cluster import TopicsOfCluster
+from ottla.cli.sql.session import TopicsOfCluster
 from ottla.spark.sql.catalog import Catalog
 from ottla.spark.sql.lexer import split_statements
 from ottla.spark.sql.parser import parse

@@ -52,7 +52,7 @@ def member(controller: Any, epoch: int) -> Membership:
     return membership
 
 
-def test_directory_lost_before_registration_is_searched_later() -> None:
+def test_directory_lost_before_registration_is_reported_later() -> None:
     controller = FakeController()
     membership = member(controller, epoch=-1)
     asyncio.run(membership.tell_lost(DIRECTORY))

@@ -104,5 +104,5 @@ def network(node: FakeNode) -> FakeNetwork:
 def ottla(network: FakeNetwork, monkeypatch: pytest.MonkeyPatch) -> RunOttla:
     """Runs `ottla` against the node."""
     monkeypatch.delenv("OTTLA_BOOTSTRAP_SERVERS", raising=False)
-    monkeypatch.setattr("ottla.cli.common.running.make_network", lambda: network)
+    monkeypatch.setattr("ottla.cli.common.connection.make_network", lambda: network)
     return run_cli

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ottla.cli.dump_log.kinds import dump_file
-from ottla.cli.dump_log.options import Options
+from ottla.cli.dump_log.command import dump_file
+from ottla.cli.dump_log.rows import DumpOptions
 from ottla.cli.dump_log.table import TableRenderer
 from ottla.cli.main import main
 from ottla.env.real import RealDisk
@@ -222,7 +222,7 @@ def test_terminal_shows_a_table(folder: Path) -> None:
     renderer = TableRenderer(console, 160)
     for path in sorted(folder.iterdir()):
         renderer.start_file(str(path))
-        for row in dump_file(RealDisk(), str(path), Options(deep_iteration=True)):
+        for row in dump_file(RealDisk(), str(path), DumpOptions(deep_iteration=True)):
             renderer.show(row)
     shown = console.export_text()
     assert "Offsets" in shown

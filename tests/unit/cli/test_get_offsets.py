@@ -70,7 +70,7 @@ def test_partition_with_an_error_is_left_out(ottla: RunOttla, node: FakeNode) ->
     assert "orders-1 is left out" in said.err
 
 
-def test_old_broker_without_the_place_is_searched(ottla: RunOttla, offsets: FakeNode) -> None:
+def test_old_broker_without_the_place_is_reported(ottla: RunOttla, offsets: FakeNode) -> None:
     offsets.served = all_versions(ListOffsets=(1, 6))
     assert ottla("get-offsets", "orders").lines == ["orders:0:10"]
     old = ottla("get-offsets", "orders", "--time", "max-timestamp")

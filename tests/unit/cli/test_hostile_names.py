@@ -34,7 +34,7 @@ def no_other_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(name: str, arguments: tuple[str, ...], *flags: str, columns: int | None = None) -> Said:
-    with mock.patch("ottla.cli.common.running.make_network", return_value=FakeNetwork({WHERE: named_node(name)})):
+    with mock.patch("ottla.cli.common.connection.make_network", return_value=FakeNetwork({WHERE: named_node(name)})):
         return run_cli(*with_name(arguments, name), *flags, columns=columns)
 
 
@@ -143,5 +143,5 @@ def test_dumps_of_internal_topics_escape_names_in_a_pipe_too(tmp_path: Path) -> 
 def test_completion_offers_no_names_with_controls() -> None:
     import click
 
-    with mock.patch("ottla.cli.common.running.make_network", return_value=FakeNetwork({WHERE: named_node(HOSTILE)})):
+    with mock.patch("ottla.cli.common.connection.make_network", return_value=FakeNetwork({WHERE: named_node(HOSTILE)})):
         assert complete_topics(click.Context(click.Command("x")), click.Argument(["x"]), "") == []

@@ -58,7 +58,7 @@ def test_output_is_filtered_by_broker(ottla: RunOttla, directories: FakeNode) ->
     assert "--bootstrap-server takes the address" in " ".join(address.err.split())
 
 
-def test_error_of_a_broker_is_searched(ottla: RunOttla, node: FakeNode) -> None:
+def test_error_of_a_broker_is_reported(ottla: RunOttla, node: FakeNode) -> None:
     node.handlers[DescribeLogDirsRequest] = lambda request, version: DescribeLogDirsResponse(
         error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     )

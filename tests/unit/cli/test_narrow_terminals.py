@@ -33,7 +33,7 @@ NUMBERS = {
 
 def run(monkeypatch: pytest.MonkeyPatch, name: str, arguments: tuple[str, ...], columns: int, *flags: str) -> Said:
     monkeypatch.delenv("OTTLA_BOOTSTRAP_SERVERS", raising=False)
-    monkeypatch.setattr("ottla.cli.common.running.make_network", lambda: FakeNetwork({WHERE: named_node(name)}))
+    monkeypatch.setattr("ottla.cli.common.connection.make_network", lambda: FakeNetwork({WHERE: named_node(name)}))
     said = run_cli(*with_name(arguments, name), *flags, columns=columns)
     assert said.rc == 0, said.err
     return said
@@ -66,7 +66,7 @@ def test_member_columns_are_left_out_and_named_in_a_note(monkeypatch: pytest.Mon
 
 
 def test_pipes_get_the_same_lines_with_and_without_wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ottla.cli.common.running.make_network", lambda: FakeNetwork({WHERE: named_node(LONG)}))
+    monkeypatch.setattr("ottla.cli.common.connection.make_network", lambda: FakeNetwork({WHERE: named_node(LONG)}))
     narrow, wide = (run_cli("groups", "describe", "--all-groups", *flags).out for flags in ((), ("--wide",)))
     assert narrow == wide
     assert f"{OFFSET} " in narrow

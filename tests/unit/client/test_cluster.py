@@ -124,7 +124,7 @@ def test_attempts_end_with_the_deadline() -> None:
         ask_cluster(lambda cluster: cluster.ask_any(HeartbeatRequest()), {HeartbeatRequest: lambda *_: None}, timeout_ms=100)
 
 
-def test_a_topic_that_does_not_exist_is_searched_at_once() -> None:
+def test_a_topic_that_does_not_exist_is_reported_at_once() -> None:
     with pytest.raises(UnknownTopicOrPartitionError, match="topic missing does not exist"):
         ask_cluster(lambda cluster: cluster.topic("missing"), {})
 
@@ -288,7 +288,7 @@ def test_controllers_are_described_instead_of_brokers() -> None:
     assert ask_cluster(script, handlers, controllers=True) == [3000]
 
 
-def test_absent_broker_is_searched_at_once_if_asked_so() -> None:
+def test_absent_broker_is_reported_at_once_if_asked_so() -> None:
     with pytest.raises(UnreachableError, match=f"nothing listens at {BOOTSTRAP[0]}:{BOOTSTRAP[1]}") as refused:
         ask_cluster(
             lambda cluster: cluster.ask_any(HeartbeatRequest()), {}, nodes={}, timeout_ms=60_000, waits_for_brokers=False
@@ -313,7 +313,7 @@ def test_peer_that_breaks_the_protocol_is_not_asked_again_if_asked_so() -> None:
     assert (len(asked), refused.value.is_absent) == (1, False)
 
 
-def test_unknown_advertised_host_is_searched_at_once_if_asked_so() -> None:
+def test_unknown_advertised_host_is_reported_at_once_if_asked_so() -> None:
     node = FakeNode({MetadataRequest: metadata})
     with pytest.raises(UnreachableError, match=r"broker 2 tells its clients to connect to two:9092 \(its advertised"):
         ask_cluster(

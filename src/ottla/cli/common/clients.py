@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import click
 
+from ottla.cli.common.output import warn
 from ottla.cli.common.settings import ClientSettings, login_for
 from ottla.config.client import consumer_settings, producer_settings
 from ottla.config.client.kinds import CONSUMER, PRODUCER
@@ -50,3 +53,30 @@ def _config(
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
     return ClientConfig(config, login)
+
+
+LOGGER = "ottla.client"
+
+
+class _Printer(logging.Handler):
+    def __init__(self, show: Callable[[str], object], after: Callable[[], object] | None) -> None:
+        super().__init__(logging.WARNING)
+        self._show = show
+        self._after = after
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._show(record.getMessage())
+        if self._after is not None:
+            self._after()
+
+
+@contextmanager
+def client_logs_shown(after: Callable[[], object] | None = None, show: Callable[[str], object] = warn) -> Iterator[None]:
+    """Print the client's warnings with `show`, and call `after` after each."""
+    logger = logging.getLogger(LOGGER)
+    printer = _Printer(show, after)
+    logger.addHandler(printer)
+    try:
+        yield
+    finally:
+        logger.removeHandler(printer)

@@ -1,23 +1,51 @@
 """Output of the verbs: tables on a terminal, plain lines in a pipe, JSON with --json.
 
 Results go to standard output; warnings, questions and errors to standard error. A question is asked only if both standard input
-and standard error are a terminal. Everything printed here is escaped: names may contain terminal commands (`escaping.py`).
+and standard error are a terminal. Everything printed here is escaped: names may contain terminal commands.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ottla.cli.common.escaping import escape, escape_json
 from ottla.errors import OttlaError
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidi controls
+    "\u2028\u2029"  # line and paragraph separators
+    "\ud800-\udfff]"  # lone surrogates: Python joins pairs
+)
+
+
+def escape(text: str) -> str:
+    r"""`text` on one line, with control characters as Python escapes them: `\n`, `\x1b`, `\u202e`. Backslashes stay."""
+    if text.isprintable():
+        return text
+    return _UNSAFE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def escape_bytes(data: bytes) -> str:
+    r"""Bytes as text on one line; bytes that are not valid UTF-8 become `\xff`."""
+    return escape(data.decode("utf-8", "backslashreplace"))
+
+
+def escape_json(text: str) -> str:
+    r"""JSON with control characters as `\u009b`. It decodes to the same value: they occur only within strings."""
+    if text.isprintable():
+        return text
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
 
 HEADING_STYLE, NOTE_STYLE = "bold cyan", "dim"
 WIDE = "ottla.wide"
@@ -85,6 +113,11 @@ def is_wide() -> bool:
     """Whether the user gave --wide."""
     context = click.get_current_context(silent=True)
     return context is not None and WIDE in context.meta
+
+
+def make_wide() -> None:
+    """Show all columns of tables in full from here on, as --wide does."""
+    click.get_current_context().meta[WIDE] = True
 
 
 def print_table(

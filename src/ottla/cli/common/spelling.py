@@ -10,6 +10,7 @@ import importlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeAlias
 
 import click
 
@@ -77,8 +78,12 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+Action: TypeAlias = tuple[click.Command, str] | tuple[str, str, str]
+"""A command with its one line of help; or the module and the name of one that is imported when it is used."""
+
+
 class Actions(Commands):
-    """A verb with actions. `actions`: name → (module, attribute, one line of help), imported when used.
+    """A verb with actions.
 
     `aliases`: Kafka's names of actions, where they differ from ours; hidden from help.
     """
@@ -88,7 +93,7 @@ class Actions(Commands):
     def __init__(
         self,
         *args: object,
-        actions: dict[str, tuple[str, str, str]],
+        actions: Mapping[str, Action],
         aliases: dict[str, str] | None = None,
         **kwargs: object,
     ) -> None:
@@ -100,16 +105,16 @@ class Actions(Commands):
         return list(self.actions)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.actions:
+        action = self.actions.get(cmd_name)
+        if action is None:
             return None
-        module, attribute, _ = self.actions[cmd_name]
-        command = getattr(importlib.import_module(module), attribute)
+        command = action[0] if len(action) == 2 else getattr(importlib.import_module(action[0]), action[1])
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Actions"):
-            formatter.write_dl([(name, self.actions[name][2]) for name in self.actions])
+            formatter.write_dl([(name, self.actions[name][-1]) for name in self.actions])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:

@@ -16,9 +16,8 @@ from typing import Any, TypeVar
 
 import click
 
-from ottla.cli.common.escaping import escape
-from ottla.cli.common.output import fit, warn
-from ottla.cli.common.running import open_cluster
+from ottla.cli.common.connection import open_cluster
+from ottla.cli.common.output import escape, fit, warn
 from ottla.cli.common.settings import ClientSettings
 from ottla.client.cluster import Cluster, is_worth_retrying
 from ottla.config.values import parse_duration_ms

@@ -11,10 +11,10 @@ from typing import Any, BinaryIO
 import click
 
 from ottla.cli.common.completion import complete_topics, complete_words
+from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.offsets import EARLIEST, LATEST
 from ottla.cli.common.options import cluster_options, json_option, retired
 from ottla.cli.common.output import say
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, login_for, parse_pairs, read_properties, whole_number
 from ottla.cli.common.times import TIME_HELP, parse_time_ms
 from ottla.cli.consume.formatters import Formatter, find_formatter
@@ -95,8 +95,8 @@ def consume(settings: ClientSettings, names: tuple[str, ...], topic: str | None,
     """
     options = build_options(names, topic, settings, flags)
     formatter = build_formatter(as_json, flags, options.skip_bad)
-    from ottla.cli.consume.running import Counter
-    from ottla.cli.consume.running import consume as run
+    from ottla.cli.consume.run import Counter
+    from ottla.cli.consume.run import consume as run
 
     counter = Counter()
     out = sys.stdout.buffer

@@ -1,5 +1,7 @@
 """The `dump-log` verb: its flags, the files to dump, and the renderer for their rows."""
 
+import posixpath
+import re
 import sys
 from collections.abc import Iterator
 
@@ -7,14 +9,119 @@ import click
 
 from ottla.cli.common.options import plain_option, wide_option
 from ottla.cli.common.output import make_console
-from ottla.cli.dump_log.decoders import DECODERS, find_decoder, record_decoder
-from ottla.cli.dump_log.internal_topics import decoder_for_topic_of, internal_decoder
-from ottla.cli.dump_log.kinds import dump_file, is_known
-from ottla.cli.dump_log.options import MAX_BYTES_DEFAULT, Options, RecordDecoder
-from ottla.cli.dump_log.render import JsonRenderer, PlainRenderer, Renderer
-from ottla.cli.dump_log.rows import Kind
-from ottla.env import Disk
+from ottla.cli.dump_log.indexes import (
+    dump_json,
+    dump_leader_epochs,
+    dump_offset_checkpoint,
+    dump_offset_index,
+    dump_producer_snapshot,
+    dump_properties,
+    dump_time_index,
+    dump_txn_index,
+)
+from ottla.cli.dump_log.rows import (
+    MAX_BYTES_DEFAULT,
+    DumpOptions,
+    JsonRenderer,
+    Kind,
+    PlainRenderer,
+    RecordDecoder,
+    Renderer,
+    Rows,
+    note,
+    problem,
+)
+from ottla.cli.dump_log.segments import (
+    DECODERS,
+    decoder_for_topic_of,
+    dump_batches,
+    find_decoder,
+    internal_decoder,
+    record_decoder,
+)
+from ottla.env import Disk, OpenMode
 from ottla.env.real import RealDisk
+from ottla.errors import CorruptFile
+from ottla.log.names import (
+    CLEAN_SHUTDOWN,
+    CLEANER_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    LOG_SUFFIX,
+    META_PROPERTIES,
+    OFFSET_INDEX_SUFFIX,
+    PARTITION_METADATA,
+    RECOVERY_POINT_CHECKPOINT,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    SegmentFileName,
+    parse_segment_file_name,
+)
+
+_METADATA_SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint(?:\.deleted|\.part)?")
+_OFFSET_CHECKPOINTS = frozenset(
+    {RECOVERY_POINT_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, CLEANER_CHECKPOINT}
+)
+_BOOTSTRAP = "bootstrap.checkpoint"
+_QUORUM_STATE = "quorum-state"
+
+
+def is_known(path: str) -> bool:
+    """Whether `dump_file` can dump a file of this name."""
+    name = posixpath.basename(path)
+    return (
+        parse_segment_file_name(name) is not None
+        or _METADATA_SNAPSHOT.fullmatch(name) is not None
+        or name in _OFFSET_CHECKPOINTS
+        or name in {_BOOTSTRAP, _QUORUM_STATE, LEADER_EPOCH_CHECKPOINT, META_PROPERTIES, PARTITION_METADATA, CLEAN_SHUTDOWN}
+    )
+
+
+def dump_file(disk: Disk, path: str, options: DumpOptions) -> Rows:
+    """The rows of one file of any kind. Damage becomes a row of kind PROBLEM."""
+    try:
+        yield from _dump_file(disk, path, options)
+    except CorruptFile as damage:
+        yield problem(str(damage))
+
+
+def _dump_file(disk: Disk, path: str, options: DumpOptions) -> Rows:
+    name = posixpath.basename(path)
+    segment_file = parse_segment_file_name(name)
+    if segment_file is not None:
+        yield from _dump_segment_file(disk, path, segment_file, options)
+    elif (snapshot := _METADATA_SNAPSHOT.fullmatch(name)) is not None:
+        yield note(f"Snapshot end offset: {int(snapshot[1])}, epoch: {int(snapshot[2])}")
+        yield from dump_batches(disk.open(path, OpenMode.READ), options)
+    elif name == _BOOTSTRAP:
+        yield note("KRaft bootstrap snapshot")
+        yield from dump_batches(disk.open(path, OpenMode.READ), options)
+    elif name in _OFFSET_CHECKPOINTS:
+        yield from dump_offset_checkpoint(disk, path)
+    elif name == LEADER_EPOCH_CHECKPOINT:
+        yield from dump_leader_epochs(disk, path)
+    elif name in (_QUORUM_STATE, CLEAN_SHUTDOWN):
+        yield from dump_json(disk, path)
+    elif name in (META_PROPERTIES, PARTITION_METADATA):
+        yield from dump_properties(disk, path)
+    else:
+        yield note(f"Ignoring unknown file {path}")
+
+
+def _dump_segment_file(disk: Disk, path: str, name: SegmentFileName, options: DumpOptions) -> Rows:
+    if name.suffix == LOG_SUFFIX:
+        yield note(f"Log starting offset: {name.base_offset}")
+        yield from dump_batches(disk.open(path, OpenMode.READ), options)
+    elif name.suffix == OFFSET_INDEX_SUFFIX:
+        yield from dump_offset_index(disk, path, name, options)
+    elif name.suffix == TIME_INDEX_SUFFIX:
+        yield from dump_time_index(disk, path, name, options)
+    elif name.suffix == SNAPSHOT_SUFFIX:
+        yield from dump_producer_snapshot(disk, path)
+    else:
+        yield from dump_txn_index(disk, path)
+
 
 EXAMPLES = """\b
 Examples:
@@ -70,7 +177,7 @@ def dump_log(paths: tuple[str, ...], files: str | None, **flags: object) -> int:
     damaged = False
     for path in chosen:
         decoder = (decoder_for_topic_of(path) or forced) if print_data == "auto" else forced
-        options = Options(
+        options = DumpOptions(
             deep_iteration=bool(flags["deep_iteration"]),
             decoder=decoder,
             skip_record_metadata=bool(flags["skip_record_metadata"]),

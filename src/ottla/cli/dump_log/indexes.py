@@ -2,16 +2,20 @@
 
 Each entry of an offset or time index is compared with the log; a wrong entry is reported with what the log has there. Files are
 opened for reading only. The zero padding of Apache Kafka's active indexes is skipped.
+The small files are here too: producer snapshots, checkpoints, JSON and properties files. Their damage is raised as
+`CorruptFile`; `command.py` turns it into a row.
 """
 
+import json
 from collections.abc import Iterator
 from struct import Struct
 
-from ottla.cli.dump_log.options import Options
-from ottla.cli.dump_log.rows import Kind, Row, Rows, note, problem
+from ottla.cli.dump_log.rows import DumpOptions, Kind, Row, Rows, note, problem
 from ottla.env import Disk, File, OpenMode
 from ottla.errors import CorruptFile
+from ottla.log.directories.checkpoint import parse_epochs, parse_offsets
 from ottla.log.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SegmentFileName
+from ottla.log.producers.producer_snapshot import decode_snapshot
 from ottla.log.segments.scan import find_offset, headers
 from ottla.log.segments.txn_index import ENTRY as TXN_ENTRY
 from ottla.records.batch import BatchView
@@ -56,7 +60,7 @@ def _batch_at(log: File, position: int) -> BatchView | None:
         return None
 
 
-def dump_offset_index(disk: Disk, path: str, name: SegmentFileName, options: Options) -> Rows:
+def dump_offset_index(disk: Disk, path: str, name: SegmentFileName, options: DumpOptions) -> Rows:
     """Offset → position, each entry checked against the batch at its position."""
     index = disk.open(path, OpenMode.READ)
     yield from _size_problem(index, _OFFSET_ENTRY)
@@ -83,7 +87,7 @@ def _offset_entries(index: File, base_offset: int) -> Iterator[tuple[int, int]]:
         yield base_offset + relative, position
 
 
-def dump_time_index(disk: Disk, path: str, name: SegmentFileName, options: Options) -> Rows:
+def dump_time_index(disk: Disk, path: str, name: SegmentFileName, options: DumpOptions) -> Rows:
     """Timestamp → offset, each entry checked against the largest timestamp of the batch with that offset."""
     index = disk.open(path, OpenMode.READ)
     yield from _size_problem(index, _TIME_ENTRY)
@@ -133,7 +137,7 @@ class _PositionHints:
         return self._position
 
 
-def _wrong_rows(heading: str, wrong: list[str], path: str, options: Options) -> Rows:
+def _wrong_rows(heading: str, wrong: list[str], path: str, options: DumpOptions) -> Rows:
     if wrong:
         yield problem(heading)
         for line in wrong:
@@ -157,3 +161,63 @@ def dump_txn_index(disk: Disk, path: str) -> Rows:
                 "lastStableOffset": last_stable_offset,
             },
         )
+
+
+def dump_producer_snapshot(disk: Disk, path: str) -> Rows:
+    """The state of each producer at the snapshot's offset."""
+    for entry in decode_snapshot(path, disk.read_file(path)):
+        fields: dict[str, object] = {
+            "producerId": entry.producer_id,
+            "producerEpoch": entry.epoch,
+            "coordinatorEpoch": entry.coordinator_epoch,
+            "currentTxnFirstOffset": entry.transaction_first_offset,
+            "lastTimestamp": entry.last_timestamp_ms,
+        }
+        for batch in entry.batches:
+            fields |= {
+                "firstSequence": batch.first_sequence,
+                "lastSequence": batch.last_sequence,
+                "lastOffset": batch.last_offset,
+                "offsetDelta": batch.last_offset - batch.first_offset,
+                "timestamp": batch.timestamp_ms,
+            }
+        yield Row(Kind.PRODUCER, fields)
+
+
+def dump_offset_checkpoint(disk: Disk, path: str) -> Rows:
+    """One offset per partition."""
+    for partition, offset in parse_offsets(path, disk.read_file(path)).items():
+        yield Row(Kind.CHECKPOINT_ENTRY, {"topic": partition.topic, "partition": partition.partition, "offset": offset})
+
+
+def dump_leader_epochs(disk: Disk, path: str) -> Rows:
+    """Where each leader epoch begins."""
+    for epoch, start_offset in parse_epochs(path, disk.read_file(path)):
+        yield Row(Kind.LEADER_EPOCH, {"epoch": epoch, "startOffset": start_offset})
+
+
+def dump_json(disk: Disk, path: str) -> Rows:
+    """A file that holds one JSON object: quorum-state, the clean-shutdown marker."""
+    try:
+        content = json.loads(disk.read_file(path))
+    except ValueError as damage:
+        yield problem(f"{path} is not JSON: {damage}")
+        return
+    if isinstance(content, dict):
+        yield Row(Kind.PROPERTIES, content)
+    else:
+        yield problem(f"{path} should hold one JSON object, not {type(content).__name__}")
+
+
+def dump_properties(disk: Disk, path: str) -> Rows:
+    """A file of `name=value` or `name: value` lines: meta.properties, partition.metadata."""
+    fields: dict[str, object] = {}
+    for number, line in enumerate(disk.read_file(path).decode("utf-8", "replace").splitlines(), start=1):
+        if not line.strip() or line.startswith(("#", "!")):
+            continue
+        at = min((position for position in (line.find("="), line.find(":")) if position > 0), default=-1)
+        if at < 0:
+            yield problem(f"{path} line {number} should be a name and a value, not {line[:60]!r}")
+            continue
+        fields[line[:at].strip()] = line[at + 1 :].strip()
+    yield Row(Kind.PROPERTIES, fields)

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from ottla.cli.common.escaping import escape
-from ottla.cli.common.output import HEADING_STYLE, NOTE_STYLE
+from ottla.cli.common.output import HEADING_STYLE, NOTE_STYLE, escape
 from ottla.cli.common.tables import GAP, shorten, wrap
 from ottla.cli.common.times import show_time
 from ottla.cli.dump_log.rows import Kind, Row

@@ -1,1 +1,1 @@
-"""The `groups` verb: one file per action. `views.py`, `listing.py` and `offsets.py` send their requests."""
+"""The `groups` verb: groups, their offsets and lag, and how to change them."""

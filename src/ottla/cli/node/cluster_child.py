@@ -68,7 +68,7 @@ def main() -> None:
     gc.disable()  # see `up`
     from ottla.cli.common.output import print_json
     from ottla.cli.logs import configure_logging
-    from ottla.cli.node.running import run_node
+    from ottla.cli.node.process import run_node
     from ottla.env.real.child import read_line
     from ottla.errors import OttlaError
 

@@ -38,7 +38,7 @@ def start(file: Path, overrides: tuple[str, ...], log_dir: Path) -> None:
     """Run a node from FILE, a server.properties written for Kafka, until Ctrl-C or SIGTERM."""
     gc.disable()  # see `up`
     from ottla.cli.logs import configure_logging
-    from ottla.cli.node.running import run_node
+    from ottla.cli.node.process import run_node
     from ottla.config.java_properties import parse_properties
 
     try:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ottla.cli.common.escaping import escape
-from ottla.cli.common.output import print_json
+from ottla.cli.common.output import escape, print_json
 from ottla.cli.common.spelling import Commands
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def up(
     given = parse_overrides(overrides)
     check_names(given)
     if nodes > 1:
-        from ottla.cli.node.up_cluster import up_cluster
+        from ottla.cli.node.cluster import up_cluster
 
         level = "WARNING" if quiet or as_json else "INFO"
         up_cluster(host, port, nodes, data.resolve(), given, metrics_port, log_dir, level, as_json, quiet)
@@ -117,7 +116,7 @@ def up(
     from ottla.broker.solo_settings import solo_settings
     from ottla.cli.logs import configure_logging
     from ottla.cli.node.controlled_node import ControlledNode
-    from ottla.cli.node.running import run_node
+    from ottla.cli.node.process import run_node
 
     settings = {
         **solo_settings(host, port, str(data.resolve())),

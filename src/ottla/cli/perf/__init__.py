@@ -1,1 +1,1 @@
-"""The `perf` verb: measures how fast a cluster takes and gives records, with the flags and output of Kafka's perf tools."""
+"""The `perf` verb: measures how fast a cluster takes and gives records, with the flags of Kafka's perf tools."""

@@ -1,58 +1,45 @@
-"""`ottla perf latency`: the flags and output of kafka-e2e-latency."""
+"""`ottla perf latency`: sends records one by one, and measures how long each takes to arrive at a consumer."""
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from ottla.cli.common.client_logs import client_logs_shown
-from ottla.cli.common.clients import consumer_config, producer_config
-from ottla.cli.common.completion import complete_topics
+from ottla.cli.common.clients import ClientConfig, client_logs_shown, consumer_config, producer_config
+from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.options import cluster_options
-from ottla.cli.common.output import is_for_people, print_json, print_table, say, warn
-from ottla.cli.common.running import with_cluster
+from ottla.cli.common.output import print_json, warn
 from ottla.cli.common.settings import ClientSettings
-from ottla.cli.perf.numbers import finite, fixed
-from ottla.cli.perf.options import INTERRUPTED, chosen_topic, output_options
-from ottla.cli.perf.progress import ProgressBar
-from ottla.cli.perf.round_trips import REPORT_EVERY, TripPlan, create_if_missing, measure
+from ottla.cli.perf.command import INTERRUPTED, Progress, chosen_topic, finite, output_options, print_figures, topic_options
+from ottla.client.admin.topics import NewTopic, create_topics
 from ottla.client.cluster import Cluster
+from ottla.client.consumer.asynchronous import Consumer
+from ottla.client.consumer.record import ConsumerRecord
+from ottla.client.producer.asynchronous import Producer
+from ottla.client.world import ClientWorld
 from ottla.config.client.kinds import CONSUMER, PRODUCER
+from ottla.errors import OttlaError
+from ottla.ids import TopicPartition
 
 EXAMPLES = """\b
 Examples:
   ottla perf latency load                                            1,000 records of 100 bytes, acks=all
   ottla perf latency load --num-records 10000 --producer-acks 1 --record-size 1000
   ottla perf latency load --record-key-size 8 --num-headers 2 --record-header-key-size 4 --record-header-size 16
-  ottla perf latency localhost:9092 load 1000 all 100                Kafka's old spelling: address, topic, records, acks, size
 \b
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 HEADINGS = ("#Records", "#Avg ms", "#Min", "#p50", "#p95", "#p99", "#p99.9", "#Max")
-_OLD_NAMES = ("bootstrap_server", "topic", "num_records", "producer_acks", "record_size", "command_config")
 
 
-class LatencyCommand(click.Command):
-    """Reads Kafka's old spelling, too: five or six arguments without names."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if len(args) in (5, 6) and not any(arg.startswith("-") for arg in args):
-            warn(
-                "arguments without names are deprecated, and gone in Kafka 5: name them with --bootstrap-server, --topic, "
-                "--num-records, --producer-acks, --record-size and --command-config"
-            )
-            names = [f"--{name.replace('_', '-')}" for name in _OLD_NAMES]
-            args = [word for pair in zip(names, args, strict=False) for word in pair if pair[1]]
-        return super().parse_args(ctx, args)
-
-
-@click.command("latency", cls=LatencyCommand, epilog=EXAMPLES)
-@click.argument("name", required=False, metavar="[TOPIC]", shell_complete=complete_topics)
-@click.option("--topic", metavar="NAME", shell_complete=complete_topics, help="Kafka's spelling of TOPIC.")
+@click.command("latency", epilog=EXAMPLES)
+@topic_options
 @click.option("--num-records", type=click.IntRange(1), default=1000, show_default=True, help="How many records to send.")
 @click.option(
     "--producer-acks",
@@ -70,9 +57,7 @@ class LatencyCommand(click.Command):
 )
 @output_options
 @cluster_options(known=frozenset({*PRODUCER.table, *CONSUMER.table}))
-def latency(
-    settings: ClientSettings, name: str | None, topic: str | None, as_json: bool, plain: bool, **flags: Any
-) -> int | None:
+def latency(settings: ClientSettings, name: str | None, topic: str | None, as_json: bool, **flags: Any) -> int | None:
     """Send records to TOPIC one by one, and show how long each takes to arrive at a consumer.
 
     The time runs from `send` until the consumer has the record, with the acknowledgement in between. Nothing else may write to
@@ -88,8 +73,7 @@ def latency(
         header_key_size=flags["record_header_key_size"],
         header_size=flags["record_header_size"],
     )
-    is_plain = not as_json and not is_for_people(as_json, plain)
-    run = _Run(plan, settings, flags, as_json, is_plain)
+    run = _Run(plan, settings, flags, as_json)
     code = None
     try:
         with client_logs_shown():
@@ -97,19 +81,16 @@ def latency(
     except KeyboardInterrupt:
         code = INTERRUPTED
     finally:
-        run.bar.clear()
+        run.progress.clear()
     if run.latencies_ns:
         run.print_results()
     return code
 
 
 class _Run:
-    def __init__(
-        self, plan: TripPlan, settings: ClientSettings, flags: Mapping[str, Any], as_json: bool, is_plain: bool
-    ) -> None:
+    def __init__(self, plan: TripPlan, settings: ClientSettings, flags: Mapping[str, Any], as_json: bool) -> None:
         self._plan = plan
         self._as_json = as_json
-        self._is_plain = is_plain
         acks = flags["producer_acks"]
         weak = {"enable.idempotence": "false"} if acks == "1" else {}  # what acks=1 means: no notice about it
         self._producer = producer_config(settings, weak, {"acks": acks, "linger.ms": 0})
@@ -117,17 +98,15 @@ class _Run:
         # processor to the broker.
         self._consumer = consumer_config(settings, {}, {"enable.auto.commit": "false", "auto.offset.reset": "latest"})
         self.latencies_ns: list[int] = []
-        self.bar = ProgressBar(plan.records, not as_json and not is_plain, time.monotonic())
+        self.progress = Progress(plan.records, not as_json, time.monotonic())
 
     async def measure(self, cluster: Cluster) -> None:
-        await create_if_missing(cluster, self._plan.topic, _ignore if self._as_json else say)
+        await create_if_missing(cluster, self._plan.topic)
         await measure(self._plan, self._producer, self._consumer, cluster.world, self._note)
 
     def _note(self, number: int, elapsed_ns: int) -> None:
         self.latencies_ns.append(elapsed_ns)
-        if self._is_plain and number % REPORT_EVERY == 0:
-            say(str(number), str(elapsed_ns / 1000.0 / 1000.0))
-        self.bar.show(number + 1, (number + 1) * self._plan.record_size, time.monotonic())
+        self.progress.show(number + 1, (number + 1) * self._plan.record_size, time.monotonic())
 
     def print_results(self) -> None:
         """Print what was measured, also of a run that was interrupted."""
@@ -138,16 +117,100 @@ class _Run:
             numbers = {"avg": average, "min": found[0], "p50": p50, "p95": p95, "p99": p99, "p999": p999, "max": found[-1]}
             latency_ms = {name: finite(number, 4) for name, number in numbers.items()}
             print_json({"topic": self._plan.topic, "records": len(found), "latencyMs": latency_ms})
-        elif self._is_plain:
-            say(f"Avg latency: {fixed(average, 4)} ms")
-            say(f"Percentiles: 50th = {int(p50)}, 99th = {int(p99)}, 99.9th = {int(p999)}")
-        else:
-            _print_table(self._plan.topic, len(found), (average, found[0], p50, p95, p99, p999, found[-1]))
+            return
+        cells = (f"{each:,.2f}" for each in (average, found[0], p50, p95, p99, p999, found[-1]))
+        print_figures(f"From send to arrival, {self._plan.topic}", HEADINGS, [(f"{len(found):,}", *cells)])
 
 
-def _print_table(topic: str, records: int, numbers: Sequence[float]) -> None:
-    print_table(f"From send to arrival, {topic}", HEADINGS, [(f"{records:,}", *(f"{each:,.2f}" for each in numbers))])
+POLL_S = 60.0
+
+Bytes = bytes | None
 
 
-def _ignore(line: str) -> None:
-    pass
+@dataclass(frozen=True, slots=True)
+class TripPlan:
+    """What to send. Sizes are in bytes."""
+
+    topic: str
+    records: int
+    record_size: int
+    key_size: int = 0
+    """0: no key."""
+    headers: int = 0
+    header_key_size: int = 0
+    header_size: int = 0
+    """-1: null."""
+
+
+class TripFailed(OttlaError):
+    """A record did not come back as it was sent."""
+
+
+async def create_if_missing(cluster: Cluster, topic: str) -> None:
+    """Create the topic with one partition if there is none, as Kafka's tool."""
+    if topic in await cluster.topics():
+        return
+    warn(f"there is no topic {topic}: it is created, with one partition and one replica")
+    (await create_topics(cluster, [NewTopic(topic, 1, 1)])).raise_first()
+
+
+async def measure(
+    plan: TripPlan,
+    producer_config: ClientConfig,
+    consumer_config: ClientConfig,
+    world: ClientWorld,
+    each: Callable[[int, int], object],
+) -> None:
+    """Send a record, wait until it is stored, and poll until a consumer has it, one at a time.
+
+    Producer and consumer share one event loop, so that no thread has to be woken in between. Calls `each` with the number and
+    the latency, in nanoseconds, of every record.
+    """
+    consumer: Consumer[Bytes, Bytes] = Consumer(config=consumer_config.config, world=world, **consumer_config.login)
+    producer: Producer[Bytes, Bytes] = Producer(config=producer_config.config, world=world, **producer_config.login)
+    async with consumer, producer:
+        await _go_to_end(consumer, plan.topic)
+        await producer.partitions_for(plan.topic)
+        chance = random.Random(0)
+        for number in range(plan.records):
+            value = _letters(chance, plan.record_size)
+            key = _letters(chance, plan.key_size) if plan.key_size else None
+            headers = [_header(chance, plan) for _ in range(plan.headers)]
+            began_ns = time.perf_counter_ns()
+            await (await producer.send(plan.topic, value, key, headers=headers))
+            found = await consumer.poll(POLL_S)
+            elapsed_ns = time.perf_counter_ns() - began_ns
+            _check(found, key, value, headers)
+            each(number, elapsed_ns)
+
+
+async def _go_to_end(consumer: Consumer[Any, Any], topic: str) -> None:
+    partitions = [TopicPartition(topic, each.partition) for each in await consumer.partitions_for(topic)]
+    consumer.assign(*partitions)
+    consumer.seek_to_end()
+    for each in partitions:
+        await consumer.position(each)
+
+
+def _letters(chance: random.Random, size: int) -> bytes:
+    return bytes([chance.randrange(26) + ord("A")]) * size
+
+
+def _header(chance: random.Random, plan: TripPlan) -> tuple[str, Bytes]:
+    name = _letters(chance, plan.header_key_size).decode()
+    return name, None if plan.header_size < 0 else _letters(chance, plan.header_size)
+
+
+def _check(found: list[ConsumerRecord[Bytes, Bytes]], key: Bytes, value: bytes, headers: list[tuple[str, Bytes]]) -> None:
+    if not found:
+        raise TripFailed(f"the record was stored, but did not arrive at the consumer within {POLL_S:g} s")
+    if len(found) > 1:
+        raise TripFailed(
+            f"{len(found)} records arrived where one was sent: nothing else may write to the topic during the test"
+        )
+    record = found[0]
+    if (record.key, record.value, list(record.headers)) != (key, value, headers):
+        raise TripFailed(
+            f"another record arrived than the one that was sent (offset {record.offset} of {record.topic}-{record.partition}): "
+            "nothing else may write to the topic during the test"
+        )

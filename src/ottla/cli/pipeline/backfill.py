@@ -10,10 +10,8 @@ from ottla.cli.common.options import json_option
 from ottla.cli.common.output import say, warn
 from ottla.cli.common.times import TIME_HELP, parse_time_ms
 from ottla.cli.common.waiting import wait_option
-from ottla.cli.pipeline.clusters import Outages, topics_within
 from ottla.cli.pipeline.options import bootstrap_option, environment_options, session_for, session_options
-from ottla.cli.pipeline.run import check_before_spark, run_pipeline
-from ottla.cli.pipeline.summary import print_summary
+from ottla.cli.pipeline.run import Outages, check_before_spark, print_summary, run_pipeline, topics_within
 from ottla.spark.errors import SourceError, SparkOptionError
 from ottla.spark.pipelines import storage
 from ottla.spark.pipelines.environments import Environment

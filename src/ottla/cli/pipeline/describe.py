@@ -10,11 +10,11 @@ from datetime import datetime
 import click
 
 from ottla import TopicPartition
+from ottla.cli.common.connection import open_cluster
 from ottla.cli.common.options import json_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table, say, warn
-from ottla.cli.common.running import open_cluster
-from ottla.cli.pipeline.clusters import client_settings
 from ottla.cli.pipeline.options import bootstrap_option, environment_options, pipeline_argument, session_for, session_options
+from ottla.cli.pipeline.run import client_settings
 from ottla.client.admin.offsets import IsolationLevel, OffsetSpec, list_offsets
 from ottla.errors import ConfigError, KafkaError
 from ottla.spark.pipelines import checks, storage

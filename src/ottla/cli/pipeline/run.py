@@ -1,11 +1,17 @@
-"""`ottla pipeline run`."""
+"""`ottla pipeline run`: flows until a signal or the end, a live line on a terminal, and what was done at the end.
+
+An outage of brokers is reported when it begins and when it ends. Spark's queries retry by themselves for some minutes. If one
+breaks, the run waits for the brokers and starts the flows again from their checkpoints.
+"""
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.options import json_option, yes_option
-from ottla.cli.common.output import can_ask, confirm, say, warn
-from ottla.cli.common.waiting import wait_option
-from ottla.cli.pipeline.clusters import Outages, topics_within
+from ottla.cli.common.output import can_ask, confirm, escape, fit, is_for_people, print_json, print_table, say, warn
+from ottla.cli.common.settings import ClientSettings
+from ottla.cli.common.waiting import shown_duration, wait_option, with_cluster_awaited
 from ottla.cli.pipeline.options import (
     bootstrap_option,
     environment_options,
@@ -27,8 +34,12 @@ from ottla.cli.pipeline.options import (
     shown,
     ui_option,
 )
-from ottla.cli.pipeline.progress_line import make_reporter
-from ottla.cli.pipeline.summary import print_summary
+from ottla.client.admin.topic_descriptions import list_topics
+from ottla.client.cluster import Cluster
+from ottla.config.client import admin_settings
+from ottla.config.client.kinds import ADMIN
+from ottla.env.real.tls_errors import protocol_mismatch
+from ottla.errors import KafkaError, UnreachableError
 from ottla.spark.pipelines import checks, storage
 from ottla.spark.pipelines.checks import ListTopics
 from ottla.spark.pipelines.environments import Environment
@@ -45,6 +56,7 @@ from ottla.spark.pipelines.spec import Spec, read_spec
 if TYPE_CHECKING:
     from ottla.spark.pipelines.resolving import Resolved
     from ottla.spark.pipelines.running import Report, Run, Totals
+
 
 EXAMPLES = """\b
 Examples:
@@ -336,3 +348,176 @@ def _stopped_by_signals(one: Run) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+LOG_INTERVAL_S = 10.0
+"""The time between two lines in a file or pipe."""
+_SEPARATOR = "  │  "
+
+
+@contextmanager
+def make_reporter(as_json: bool) -> Iterator[Callable[[FlowProgress], None]]:
+    """A function to call with each batch: prints JSON lines, redraws a line, or prints one now and then where lines stay."""
+    if as_json:
+        yield lambda progress: print_json(progress.as_json())
+        return
+    latest: dict[str, FlowProgress] = {}
+    if not sys.stderr.isatty():
+        yield _occasional(latest)
+        return
+
+    def redraw(progress: FlowProgress) -> None:
+        latest[progress.flow] = progress
+        width = shutil.get_terminal_size().columns
+        sys.stderr.write(f"\r\x1b[K{fit(line_of([*latest.values()]), width - 1)}")
+        sys.stderr.flush()
+
+    try:
+        yield redraw
+    finally:
+        if latest:
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+
+
+def _occasional(latest: dict[str, FlowProgress]) -> Callable[[FlowProgress], None]:
+    printed_s = time.monotonic()
+
+    def report(progress: FlowProgress) -> None:
+        nonlocal printed_s
+        latest[progress.flow] = progress
+        if time.monotonic() - printed_s >= LOG_INTERVAL_S:
+            printed_s = time.monotonic()
+            say(line_of([*latest.values()]), err=True)
+
+    return report
+
+
+def line_of(flows: list[FlowProgress]) -> str:
+    """The numbers of all flows in one line, the latest batch of each."""
+    return _SEPARATOR.join(text_of(each) for each in flows)
+
+
+def text_of(progress: FlowProgress) -> str:
+    """The numbers of one flow."""
+    lag = "" if progress.lag is None else f", lag {progress.lag:,}"
+    batch = f"batch {progress.batch} in {progress.batch_ms / 1000:.1f} s"
+    return f"{escape(progress.flow)}: {progress.rows_per_s:,.0f} rows/s, {batch}{lag}"
+
+
+def print_summary(totals: Totals, as_json: bool) -> None:
+    """Print rows, batches and lag of each flow, and what is wrong with its data."""
+    flows = [
+        {
+            "flow": name,
+            "rows": rows,
+            "batches": totals.batches[name],
+            "lag": totals.lag[name],
+            "checks": [each.as_json() for each in totals.checks.get(name, {}).values()],
+        }
+        for name, rows in totals.rows.items()
+    ]
+    if as_json:
+        print_json({"flows": flows, "seconds": round(totals.seconds, 1)})
+    elif not flows:
+        say(f"No new records; looked for {totals.seconds:.1f} s.")
+    elif is_for_people(as_json):
+        rows = [(each["flow"], f"{each['rows']:,}", each["batches"], each["lag"]) for each in flows]
+        print_table(f"Done in {totals.seconds:.1f} s", ("Flow", "#Rows", "#Batches", "#Lag"), rows)
+    else:
+        for each in flows:
+            lag = "-" if each["lag"] is None else str(each["lag"])
+            say(str(each["flow"]), f"{each['rows']} rows", f"{each['batches']} batches", f"lag {lag}")
+    if not as_json:
+        for name, checks in totals.checks.items():
+            for check in checks.values():
+                if check.bad:
+                    warn(f"the flow {name}: {check.text()}")
+
+
+LOOK_EVERY_S = 5.0
+"""How often the brokers are asked for a sign of life during a run."""
+
+
+def topics_within(wait_s: float) -> ListTopics:
+    """A function that lists the topics of a cluster, and waits for its brokers up to `wait_s`."""
+
+    def topics_of(client: Mapping[str, str]) -> Collection[str]:
+        settings = client_settings(client)
+        try:
+            return with_cluster_awaited(settings, list_topics, 0)
+        except UnreachableError:
+            # A port of another protocol closes connections as a node does that starts, but it does not mend itself.
+            if not wait_s or protocol_mismatch(client):
+                raise
+        return with_cluster_awaited(settings, list_topics, wait_s)
+
+    return topics_of
+
+
+def client_settings(client: Mapping[str, str]) -> ClientSettings:
+    """Without the settings of the environment: the clients in Spark do not know them."""
+    known = {name: value for name, value in client.items() if name in ADMIN.table}
+    return ClientSettings(admin_settings(config=known), known)
+
+
+async def _knock(cluster: Cluster) -> None:
+    await cluster.metadata([])
+
+
+class Outages:
+    """Outages of the clusters that the topics of a pipeline are in."""
+
+    def __init__(self, spec: Spec, wait_s: float) -> None:
+        self._clusters = [client_settings(client) for client, _ in checks.by_cluster(checks.topics_wanted(spec))]
+        self.wait_s = wait_s
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """While this lasts, a thread says when brokers go away and when they are back."""
+        ended = threading.Event()
+        watching = threading.Thread(target=self._watch, args=(ended,), name="ottla-outages", daemon=True)
+        watching.start()
+        try:
+            yield
+        finally:
+            ended.set()
+
+    def _watch(self, ended: threading.Event) -> None:
+        lost_s: dict[int, float] = {}
+        while not ended.wait(LOOK_EVERY_S):
+            for index, settings in enumerate(self._clusters):
+                reason = _why_away(settings)
+                servers = settings.properties["bootstrap.servers"]
+                if ended.is_set():
+                    return
+                if reason is not None and index not in lost_s:
+                    lost_s[index] = time.monotonic()
+                    _tell(f"lost the brokers at {servers}, the flows wait for them: {reason}")
+                elif reason is None and index in lost_s:
+                    _tell(f"{servers} answers again after {shown_duration(time.monotonic() - lost_s.pop(index))}")
+
+    def wait_for_end(self, failure: Exception) -> bool:
+        """Whether brokers were away and are back, so that what broke with `failure` can go on."""
+        away = [settings for settings in self._clusters if _why_away(settings) is not None]
+        if not away or not self.wait_s:
+            return False
+        _tell(f"{failure}; it goes on when the brokers are back")
+        for settings in away:
+            with_cluster_awaited(settings, _knock, self.wait_s)
+        return True
+
+
+def _why_away(settings: ClientSettings) -> str | None:
+    try:
+        with_cluster(settings, _knock)
+    except KafkaError as error:
+        return str(error)
+    return None
+
+
+def _tell(text: str) -> None:
+    """Print a message; on a terminal it takes the place of the live line, which is drawn again below it."""
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K")
+    warn(text)

@@ -1,19 +1,27 @@
-"""`ottla pipeline test`."""
+"""`ottla pipeline test`: runs a pipeline against a broker of its own, once for each folder with records.
+
+    tests/NAME/given/TOPIC.jsonl          sent to the topic before the run
+    tests/NAME/expected/TOPIC.jsonl       what the topic must hold afterwards, in any order
+    tests/NAME/expected/TABLE.jsonl       the rows of a table or materialized view
+
+A line of a topic is `{"key": …, "value": …}`, with `headers` and `partition` and, in given, `timestamp` (in ms) if wanted.
+Values that are no text are written as JSON. An expected line is compared in the fields that it has.
+"""
 
 from __future__ import annotations
 
+import difflib
 import json
 import tempfile
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import click
 
 from ottla.cli.common.options import json_option
 from ottla.cli.common.output import print_json, say
-from ottla.cli.pipeline.cases import Case, check_records, from_bytes, normal, read_cases, to_bytes
-from ottla.cli.pipeline.comparing import compare
 from ottla.cli.pipeline.options import environment_options, pipeline_argument, session_for
 from ottla.errors import OttlaError
 from ottla.spark.pipelines import checks
@@ -138,3 +146,130 @@ def _record(found: Any) -> dict[str, Any]:
 
 def _normal(expected: dict[str, Any]) -> dict[str, Any]:
     return {name: normal(value) if name in ("key", "value") else value for name, value in expected.items()}
+
+
+FIELDS = ("key", "value", "headers", "partition", "timestamp")
+
+
+@dataclass
+class Case:
+    """One test."""
+
+    name: str
+    given: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    expected: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+
+def read_cases(folder: Path) -> list[Case]:
+    """The tests of the pipeline in `folder`, sorted by name."""
+    found = []
+    for path in sorted((folder / "tests").glob("*")):
+        if path.is_dir() and not path.name.startswith((".", "__")):
+            case = Case(path.name, _read(path / "given"), _read(path / "expected"))
+            if not case.expected:
+                raise PipelineError(f"{path} has no expected/NAME.jsonl: write what the topic or table NAME must hold")
+            found.append(case)
+    if not found:
+        raise PipelineError(
+            f"{folder} has no tests: write tests/NAME/given/TOPIC.jsonl and tests/NAME/expected/TOPIC.jsonl, "
+            'with lines such as {"key": "a", "value": {"id": 1}}'
+        )
+    return found
+
+
+def _read(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    return {path.stem: _lines(path) for path in sorted(folder.glob("*.jsonl"))}
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            parsed = json.loads(line)
+        except ValueError as error:
+            raise PipelineError(f"{path} line {number} is no JSON: {error}") from None
+        if not isinstance(parsed, dict):
+            raise PipelineError(f'{path} line {number} is {line.strip()}: write an object, such as {{"value": {line.strip()}}}')
+        found.append(parsed)
+    return found
+
+
+def check_records(case: str, topic: str, records: list[dict[str, Any]]) -> None:
+    """A record may only have the fields of records."""
+    for record in records:
+        for name in record:
+            if name not in FIELDS:
+                raise PipelineError(
+                    f"the test {case} has a record for {topic} with the field {name}: it may have {', '.join(FIELDS)}; "
+                    "the fields of a JSON value go inside of value"
+                )
+
+
+def to_bytes(value: Any) -> bytes | None:
+    """A key or value as it is sent: text as it is, None as null, all else as JSON."""
+    if value is None:
+        return None
+    return (value if isinstance(value, str) else json.dumps(value)).encode()
+
+
+def from_bytes(raw: bytes | None) -> Any:
+    """A key or value as it is compared: JSON if it is an object or a list, else text."""
+    if raw is None:
+        return None
+    text = raw.decode("utf-8", errors="backslashreplace")
+    if text[:1] in ("{", "["):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text
+
+
+def normal(value: Any) -> Any:
+    """A key or value of an expected record in the form of `from_bytes`: 5 and "5" are the same bytes."""
+    return from_bytes(to_bytes(value))
+
+
+SHOWN_MAX = 10
+
+
+def compare(name: str, expected: list[dict[str, Any]], actual: list[dict[str, Any]]) -> list[str]:
+    """Lines of a diff; none if every expected item is there once, and no other. Each is compared in the fields it names."""
+    rest = list(actual)
+    missing = []
+    for want in expected:
+        found = next((each for each in rest if _matches(want, each)), None)
+        if found is None:
+            missing.append(want)
+        else:
+            rest.remove(found)
+    if not missing and not rest:
+        return []
+    fields = {field for each in expected for field in each}
+    lines = [f"{name}: {len(expected)} expected, {len(actual)} found"]
+    for want in missing[:SHOWN_MAX]:
+        near = _nearest(want, rest, fields)
+        lines.append(f"  - {_text(want, fields)}")
+        if near is not None:
+            lines.append(f"  + {_text(near, fields)}")
+            rest.remove(near)
+    lines += [f"  + {_text(each, fields)}" for each in rest[:SHOWN_MAX]]
+    left_out = max(0, len(missing) - SHOWN_MAX) + max(0, len(rest) - SHOWN_MAX)
+    return lines + ([f"  … and {left_out} more"] if left_out else [])
+
+
+def _matches(want: dict[str, Any], found: dict[str, Any]) -> bool:
+    return all(field in found and found[field] == value for field, value in want.items())
+
+
+def _nearest(want: dict[str, Any], rest: list[dict[str, Any]], fields: set[str]) -> dict[str, Any] | None:
+    """The one that was probably meant, to be shown below it."""
+    texts = {_text(each, fields): each for each in rest}
+    near = difflib.get_close_matches(_text(want, fields), texts, 1, cutoff=0.6)
+    return texts[near[0]] if near else None
+
+
+def _text(item: dict[str, Any], fields: set[str]) -> str:
+    return json.dumps({key: value for key, value in item.items() if key in fields or not fields}, ensure_ascii=False)

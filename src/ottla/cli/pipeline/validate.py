@@ -7,8 +7,8 @@ import click
 from ottla.cli.common.options import json_option
 from ottla.cli.common.output import print_json, say, warn
 from ottla.cli.common.waiting import wait_option
-from ottla.cli.pipeline.clusters import topics_within
 from ottla.cli.pipeline.options import bootstrap_option, environment_options, pipeline_argument, session_for, session_options
+from ottla.cli.pipeline.run import topics_within
 from ottla.errors import OttlaError
 from ottla.spark.pipelines import checks
 from ottla.spark.pipelines.checks import ListTopics

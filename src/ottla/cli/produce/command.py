@@ -10,18 +10,24 @@ from typing import Any
 import click
 
 from ottla.cli.common.completion import complete_topics
-from ottla.cli.common.explaining import explain
+from ottla.cli.common.connection import with_cluster
+from ottla.cli.common.explanations import explain
 from ottla.cli.common.options import cluster_options, retired
 from ottla.cli.common.output import can_ask, is_typed, print_json, say, warn
-from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, login_for, parse_pairs, read_properties
 from ottla.cli.common.times import TIME_HELP, parse_time_ms
-from ottla.cli.produce.delimiters import parse_delimiter, unescape
-from ottla.cli.produce.input import STANDARD_INPUT, Input
-from ottla.cli.produce.json_records import JsonReader
-from ottla.cli.produce.lines import LineReader, build_format
+from ottla.cli.produce.lines import (
+    STANDARD_INPUT,
+    Headers,
+    Input,
+    JsonReader,
+    LineReader,
+    Reader,
+    build_format,
+    parse_delimiter,
+    unescape,
+)
 from ottla.cli.produce.options import MAX_BLOCK_MS, ProduceOptions
-from ottla.cli.produce.records import Headers, Reader
 from ottla.config.client import producer_settings
 from ottla.config.client.kinds import PRODUCER
 from ottla.errors import ConfigError, OttlaError, UnsupportedVersionError
@@ -152,9 +158,8 @@ def _run(
     settings: ClientSettings, options: ProduceOptions, reader: Reader, source: Input, prompt: str, flags: dict[str, Any]
 ) -> int:
     """Send everything, and say what is stored however that ends."""
-    from ottla.cli.produce.ledger import Ledger
-    from ottla.cli.produce.running import Terminated
-    from ottla.cli.produce.running import produce as run
+    from ottla.cli.produce.run import Ledger, Terminated
+    from ottla.cli.produce.run import produce as run
 
     ledger = Ledger()
     failure = ""

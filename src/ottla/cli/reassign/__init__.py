@@ -1,1 +1,1 @@
-"""The `reassign` verb: one file per action, and the parts they share."""
+"""The `reassign` verb: moves partitions to other brokers or log directories."""

@@ -11,12 +11,9 @@ from ottla.cli.common.options import cluster_options, wide_option
 from ottla.cli.common.output import is_typed, say
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.waiting import wait_option
-from ottla.cli.sql.cluster import TopicsOfCluster, client_properties
-from ottla.cli.sql.completing import Completer
-from ottla.cli.sql.executing import run_all
-from ottla.cli.sql.printing import Printer
-from ottla.cli.sql.session import Session, log_path
-from ottla.cli.sql.shell import Shell, history_path, with_history
+from ottla.cli.sql.results import Printer
+from ottla.cli.sql.session import Session, TopicsOfCluster, client_properties, log_path
+from ottla.cli.sql.shell import Completer, Shell, history_path, run_all, with_history
 from ottla.config.client.kinds import CONSUMER, PRODUCER
 from ottla.spark.sql.catalog import Catalog, default_path
 from ottla.spark.sql.running import Runner

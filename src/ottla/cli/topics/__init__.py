@@ -1,1 +1,1 @@
-"""The `topics` verb: one file per action."""
+"""The `topics` verb: lists, describes, creates, changes and deletes topics."""

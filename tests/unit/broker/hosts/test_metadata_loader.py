@@ -203,7 +203,7 @@ def test_snapshot_of_another_node_replaces_everything_before_it() -> None:
 
 
 @pytest.mark.parametrize("where", ["publish", "replay"])
-def test_failure_is_searched_once_and_refuses_who_waits(where: str) -> None:
+def test_failure_is_reported_once_and_refuses_who_waits(where: str) -> None:
     async def run() -> None:
         scene = Scene()
         scene.failure = BrokenInvariant("the publisher cannot follow") if where == "publish" else None

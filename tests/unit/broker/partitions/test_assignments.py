@@ -95,7 +95,7 @@ async def heartbeat_reports(node: MovingNode, lost: str) -> None:
     await node.held.commit(BrokerRegistrationChangeRecord(broker_id=NODE, broker_epoch=BROKER_EPOCH, log_dirs=left))
 
 
-def test_directory_that_fails_before_its_new_partition_is_searched() -> None:
+def test_directory_that_fails_before_its_new_partition_is_reported() -> None:
     """The controller does not know where the partition is, and would let this node go on to lead it."""
 
     async def scene() -> None:

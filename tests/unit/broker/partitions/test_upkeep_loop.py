@@ -187,7 +187,7 @@ def test_a_disk_that_fails_in_the_background_takes_its_partitions_offline() -> N
     virtual(scenario())
 
 
-def test_broken_invariant_is_searched_and_other_errors_are_retried(
+def test_broken_invariant_is_reported_and_other_errors_are_retried(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:

@@ -61,7 +61,7 @@ def test_changed_cordoned_directories_are_reported_once() -> None:
     asyncio.run(run())
 
 
-def test_lost_directory_is_searched_unless_the_node_stops() -> None:
+def test_lost_directory_is_reported_unless_the_node_stops() -> None:
     async def run() -> None:
         channel = Channel()
         role = role_of(channel, [])

@@ -6,8 +6,8 @@ import pytest
 from tests.support.nodes.fake_node import FakeNetwork
 from tests.unit.cli.conftest import WHERE, describe, make_node
 
+from ottla.cli.common.connection import open_cluster
 from ottla.cli.common.offsets import EARLIEST, LATEST, PLACES, list_offsets
-from ottla.cli.common.running import open_cluster
 from ottla.cli.common.settings import build_settings
 from ottla.client.admin.offsets import FoundOffset
 from ottla.errors import UnknownTopicOrPartitionError
@@ -32,7 +32,7 @@ def test_numbers_are_places_or_times(monkeypatch: pytest.MonkeyPatch) -> None:
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=topic.name, partitions=found)])
 
     node.handlers[ListOffsetsRequest] = answer
-    monkeypatch.setattr("ottla.cli.common.running.make_network", lambda: FakeNetwork({WHERE: node}))
+    monkeypatch.setattr("ottla.cli.common.connection.make_network", lambda: FakeNetwork({WHERE: node}))
     wanted = {TopicPartition("orders", 2): 5, TopicPartition("orders", 0): EARLIEST, TopicPartition("orders", 1): LATEST}
 
     async def run() -> None:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from ottla.cli.common.times import parse_time_ms, show_time
 from ottla.cli.consume.command import consume
 from ottla.cli.get_offsets import get_offsets, parse_when
-from ottla.cli.groups.reset_offsets import reset_offsets
-from ottla.cli.groups.reset_target import Scenario, find_target
+from ottla.cli.groups.reset_offsets import Scenario, find_target, reset_offsets
 
 NOW_MS = 1_700_000_000_000
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.nodes.fake_node import FakeNode
 from tests.unit.cli.conftest import RunOttla
 
-from ottla.cli.configs.alter import parse_grouped_pairs
+from ottla.cli.configs import parse_grouped_pairs
 from ottla.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResourceResult,
@@ -142,7 +142,7 @@ def test_values_in_brackets_keep_their_commas() -> None:
 
 
 def test_duration_becomes_the_number_of_milliseconds() -> None:
-    from ottla.cli.configs.alter import in_milliseconds
+    from ottla.cli.configs import in_milliseconds
 
     given = {"retention.ms": "1h", "segment.ms": "1000", "retention.bytes": "1h", "flush.ms": "-1"}
     assert in_milliseconds(given) == given | {"retention.ms": "3600000"}

@@ -183,7 +183,7 @@ def test_delete_reports_deleted_and_failed_groups(ottla: RunOttla, coordinator: 
 
 
 def test_tables_for_people(ottla: RunOttla, coordinator: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("list", "describe", "reset_offsets"):
+    for module in ("command", "describe", "reset_offsets"):
         monkeypatch.setattr(f"ottla.cli.groups.{module}.is_for_people", lambda *_: True)
     assert "Coordinator" in ottla("groups", "list").out
     said = ottla("groups", "describe", "new", "--verbose", "--wide").out
@@ -198,7 +198,7 @@ def test_tables_for_people(ottla: RunOttla, coordinator: FakeNode, monkeypatch: 
 def test_completion_offers_groups(coordinator: FakeNode, ottla: RunOttla) -> None:
     import click
 
-    from ottla.cli.groups.choosing import complete_groups
+    from ottla.cli.groups.command import complete_groups
 
     command = click.Command("x")
     context = click.Context(command)

@@ -1,11 +1,17 @@
 """The overview of lag: sums by group, the largest first, patterns."""
 
 import json
+from typing import Any
 
+import pytest
 from tests.support.nodes.fake_node import FakeNode
 from tests.unit.cli.conftest import RunOttla
 from tests.unit.cli.groups.conftest import END, fetch_offsets
 
+from ottla.cli.groups.describe import by_topic
+from ottla.ids import TopicPartition
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest
+from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse, OffsetFetchResponsePartitions
 
 
@@ -35,3 +41,57 @@ def test_patterns_choose_groups(ottla: RunOttla, coordinator: FakeNode) -> None:
     assert lines[0].split() == ["GROUP", "STATE", "TOPICS", "PARTITIONS", "LAG"]
     assert [line.split()[0] for line in lines[1:]] == ["idle"]
     assert "no group matches 'absent-.*'" in ottla("groups", "lag", "absent-.*").err
+
+
+def test_group_of_kafka_connect_has_members_without_partitions(ottla: RunOttla, coordinator: FakeNode) -> None:
+    said = ottla("groups", "describe", "worker", "old", "--members", "--json")
+    assert said.rc == 0, said.err
+    old, worker = json.loads(said.out)
+    assert (old["group"], old["members"][0]["assignment"]) == ("old", {"orders": [0, 1]})
+    assert (worker["group"], worker["type"], worker["state"], worker["assignor"]) == (
+        "worker",
+        "Classic",
+        "Stable",
+        "compatible",
+    )
+    assert [(each["memberId"], each["host"], each["assignment"]) for each in worker["members"]] == [("w-1", "/1.2.3.4", {})]
+    assert [each.groups for each in coordinator.asked_for(DescribeGroupsRequest)] == [["old", "worker"], ["worker"]]
+
+
+def test_partitions_are_grouped_by_topic() -> None:
+    assert by_topic([TopicPartition("a", 0), TopicPartition("b", 1), TopicPartition("a", 2)]) == {"a": [0, 2], "b": [1]}
+
+
+SOON = ("--timeout", "300")
+DOWN = "broker 2 at two:9092 does not answer: start it, or check its advertised.listeners"
+
+
+@pytest.fixture
+def half(coordinator: FakeNode) -> FakeNode:
+    """Broker 1 of two; broker 2, which leads orders-1, is down."""
+    whole = coordinator.handlers[MetadataRequest]
+
+    def metadata(request: MetadataRequest, version: int) -> MetadataResponse:
+        response: Any = whole(request, version)
+        for topic in response.topics:
+            for each in topic.partitions:
+                each.leader_id = 1 + each.partition_index % 2
+        response.brokers = [*response.brokers, MetadataResponseBroker(node_id=2, host="two", port=9092)]
+        return response  # type: ignore[no-any-return]  # of the class that the caller asked for
+
+    coordinator.handlers[MetadataRequest] = metadata
+    return coordinator
+
+
+def test_list_shows_what_the_others_coordinate(ottla: RunOttla, half: FakeNode) -> None:
+    said = ottla("groups", "list", *SOON)
+    assert (said.rc, said.lines) == (1, ["idle", "new", "old"])
+    assert "the groups that broker 2 coordinates are left out: " in said.err
+    assert DOWN in said.err
+
+
+def test_describe_says_why_an_end_is_not_known(ottla: RunOttla, half: FakeNode) -> None:
+    said = ottla("groups", "describe", "old", *SOON)
+    assert said.rc == 1
+    assert f"the end of orders-1 is not known: {DOWN}" in said.err
+    assert "orders-0" not in said.err

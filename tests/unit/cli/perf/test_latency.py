@@ -1,31 +1,24 @@
 """`ottla perf latency` against a broker: lines, Kafka's old spelling, headers, Ctrl-C."""
 
 import json
-import re
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.unit.cli.real_broker import RunOttla
 
 from ottla.cli.perf import latency
+from ottla.cli.perf.latency import TripFailed, _check
 from ottla.testing import Broker
 
 
-def test_lines_are_kafkas(ottla: RunOttla, broker: Broker, topic: str) -> None:
-    said = ottla("perf", "latency", topic, "--num-records", 5, "--record-size", 10)
-    assert (said.rc, said.err) == (0, "")
-    first, average, percentiles = said.lines
-    assert re.fullmatch(r"0\t\d+\.\d+", first)
-    assert re.fullmatch(r"Avg latency: \d+\.\d{4} ms", average)
-    assert re.fullmatch(r"Percentiles: 50th = \d+, 99th = \d+, 99\.9th = \d+", percentiles)
-    assert [len(record.value or b"") for record in broker.await_records(topic, 5)] == [10] * 5
-
-
-def test_arguments_without_names_create_the_topic(ottla: RunOttla, broker: Broker) -> None:
-    said = ottla("e2e-latency", broker.bootstrap_servers, "made-by-latency", 2, 1, 10)
-    assert said.rc == 0, said.err
-    assert "arguments without names are deprecated" in said.err
-    made = 'Topic "made-by-latency" does not exist. Will create topic with 1 partition(s) and replication factor = 1'
-    assert said.lines[0] == made
+def test_topic_is_created_and_gets_the_records(ottla: RunOttla, broker: Broker) -> None:
+    said = ottla("e2e-latency", "--topic", "made-by-latency", "--num-records", 5, "--record-size", 10)
+    assert said.rc == 0
+    assert "there is no topic made-by-latency: it is created" in said.err
+    assert said.lines[0] == "From send to arrival, made-by-latency"
+    assert said.lines[2].split()[0] == "5"
+    assert [len(record.value or b"") for record in broker.await_records("made-by-latency", 5)] == [10] * 5
 
 
 def test_keys_and_headers_are_sent(ottla: RunOttla, broker: Broker, topic: str) -> None:
@@ -60,3 +53,31 @@ def test_ctrl_c_shows_what_was_measured(ottla: RunOttla, topic: str, monkeypatch
 
 def test_acks_0_is_refused(ottla: RunOttla) -> None:
     assert ottla("perf", "latency", "x", "--producer-acks", "0").rc == 2
+
+
+HEADERS = [("h", b"1")]
+
+
+def record(**changes: Any) -> Any:
+    return SimpleNamespace(
+        **({"topic": "t", "partition": 0, "offset": 7, "key": b"k", "value": b"v", "headers": HEADERS} | changes)
+    )
+
+
+def test_record_that_was_sent_passes() -> None:
+    _check([record()], b"k", b"v", HEADERS)
+
+
+@pytest.mark.parametrize(
+    ("found", "fault"),
+    [
+        ([], "did not arrive at the consumer within 60 s"),
+        ([record(), record()], "2 records arrived where one was sent"),
+        ([record(value=b"w")], "another record arrived than the one that was sent .offset 7 of t-0."),
+        ([record(key=None)], "another record arrived"),
+        ([record(headers=[])], "another record arrived"),
+    ],
+)
+def test_anything_else_is_an_error_that_says_what_came(found: list[Any], fault: str) -> None:
+    with pytest.raises(TripFailed, match=fault):
+        _check(found, b"k", b"v", HEADERS)

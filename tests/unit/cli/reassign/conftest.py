@@ -202,5 +202,5 @@ def ottla(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> RunOttla:
     """Runs `ottla` against the cluster."""
     monkeypatch.delenv("OTTLA_BOOTSTRAP_SERVERS", raising=False)
     network = FakeNetwork({(WHERE[0], WHERE[1] + each - 1): cluster.node for each in BROKERS})
-    monkeypatch.setattr("ottla.cli.common.running.make_network", lambda: network)
+    monkeypatch.setattr("ottla.cli.common.connection.make_network", lambda: network)
     return run_cli

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.sql.session import Session, log_path
-from ottla.errors import OttlaError
+from ottla.cli.common.settings import build_settings
+from ottla.cli.sql.session import Session, TopicsOfCluster, client_properties, log_path
+from ottla.errors import OttlaError, TopicExistsError
+from ottla.testing import Broker
 
 
 def test_log_is_in_the_state_folder_of_the_user() -> None:
@@ -45,3 +47,24 @@ def test_trace_goes_to_the_log(tmp_path: Path) -> None:
     assert kept.startswith("\nSELECT 1\nTraceback")
     assert "a page of Java" in kept
     session.stop()
+
+
+def test_topics_are_listed_and_made() -> None:
+    with Broker() as broker:
+        cluster = TopicsOfCluster(build_settings(broker.bootstrap_servers, {}))
+        assert cluster.topics() == {}
+        cluster.create_topic("orders", 3)
+        assert cluster.topics() == {"orders": 3}
+        with pytest.raises(TopicExistsError):
+            cluster.create_topic("orders", 3)
+
+
+def test_login_of_the_environment_becomes_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTTLA_SASL_USERNAME", "ann")
+    monkeypatch.setenv("OTTLA_SASL_PASSWORD", 'se"cret')
+    plain = client_properties(build_settings("h:1", {}))
+    assert "sasl.jaas.config" not in plain
+    assert plain["bootstrap.servers"] == "h:1"
+    secured = build_settings("h:1", {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256"})
+    login = client_properties(secured)["sasl.jaas.config"]
+    assert login == ('org.apache.kafka.common.security.scram.ScramLoginModule required username="ann" password="se\\"cret";')

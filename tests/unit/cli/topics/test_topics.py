@@ -1,5 +1,6 @@
 """`ottla topics` against a cluster in memory: older brokers, terminals, partitions without leaders."""
 
+import asyncio
 import json
 import os
 import pty
@@ -7,9 +8,12 @@ import subprocess
 import sys
 
 import pytest
-from tests.support.nodes.fake_node import FakeNode, all_versions
-from tests.unit.cli.conftest import ORDERS_ID, RunOttla, describe, metadata_of
+from tests.support.nodes.fake_node import FakeNetwork, FakeNode, all_versions
+from tests.unit.cli.conftest import ORDERS_ID, WHERE, RunOttla, describe, make_node, metadata_of
 
+from ottla.cli.common.connection import open_cluster
+from ottla.cli.common.settings import build_settings
+from ottla.cli.topics.command import see
 from ottla.errors.codes import ErrorCode
 from ottla.ids import uuid_text
 from ottla.wire.messages.create_partitions import (
@@ -25,6 +29,13 @@ from ottla.wire.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from ottla.wire.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
 from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -32,13 +43,19 @@ from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from ottla.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
-from ottla.wire.messages.metadata import MetadataRequest, MetadataResponseTopic
+from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 
 
 def configs(request: DescribeConfigsRequest, version: int) -> DescribeConfigsResponse:
@@ -338,7 +355,7 @@ from tests.unit.cli.conftest import WHERE, describe, make_node, metadata_of
 from ottla.cli.main import main
 from ottla.wire.messages.delete_topics import *
 from ottla.wire.messages.metadata import MetadataRequest
-import ottla.cli.common.running as running
+import ottla.cli.common.connection as running
 node = make_node(describe("orders"))
 def delete(request, version):
     node.handlers[MetadataRequest] = metadata_of()
@@ -381,3 +398,110 @@ def test_delete_asks_for_confirmation_on_a_terminal() -> None:
     assert (code, "Deleted topic orders." in screen) == (0, True)
     code, screen = on_a_terminal(b"", "topics", "delete", "orders", "--yes")
     assert (code, "?" in screen) == (0, False)
+
+
+def test_topic_is_described_until_it_shows_the_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = iter([1, 1, 3])
+    node = make_node()
+
+    def answer(request: MetadataRequest, version: int) -> MetadataResponse:
+        return metadata_of(describe("orders", next(counts)))(request, version)
+
+    node.handlers[MetadataRequest] = answer
+    monkeypatch.setattr("ottla.cli.common.connection.make_network", lambda: FakeNetwork({WHERE: node}))
+
+    async def run() -> None:
+        cluster = open_cluster(build_settings("localhost:9092", {"retry.backoff.ms": "1"}))
+        try:
+            await see(cluster, "orders", lambda topic: topic is not None and len(topic.partitions) == 3)
+        finally:
+            cluster.close()
+
+    asyncio.run(run())
+    assert len(node.asked_for(DescribeTopicPartitionsRequest)) == 3
+
+
+class Sizes:
+    """A node whose partitions have offsets 5 to 15 and 100 bytes each; counts requests."""
+
+    def __init__(self, node: FakeNode) -> None:
+        self.refused_topics: set[str] = set()
+        self.directories_code = 0
+        self.requests: list[str] = []
+        node.handlers |= {ListOffsetsRequest: self.list_offsets, DescribeLogDirsRequest: self.describe_log_dirs}
+
+    def list_offsets(self, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+        self.requests.append("ListOffsets")
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=[
+                        ListOffsetsPartitionResponse(
+                            partition_index=each.partition_index,
+                            offset=5 if each.timestamp == -2 else 15,
+                            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED if topic.name in self.refused_topics else 0,
+                        )
+                        for each in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def describe_log_dirs(self, request: DescribeLogDirsRequest, version: int) -> DescribeLogDirsResponse:
+        self.requests.append("DescribeLogDirs")
+        if self.directories_code:
+            return DescribeLogDirsResponse(error_code=self.directories_code)
+        topics = [
+            DescribeLogDirsTopic(
+                name=topic.topic,
+                partitions=[DescribeLogDirsPartition(partition_index=each, partition_size=100) for each in topic.partitions],
+            )
+            for topic in request.topics or ()
+        ]
+        return DescribeLogDirsResponse(results=[DescribeLogDirsResult(log_dir="/data", topics=topics)])
+
+
+@pytest.fixture
+def sizes(node: FakeNode) -> Sizes:
+    node.handlers[MetadataRequest] = metadata_of(describe("orders", 2), describe("prices", 1), describe("stuck", 1, leader=-1))
+    return Sizes(node)
+
+
+def listed(ottla: RunOttla) -> dict[str, tuple[object, object, object]]:
+    said = ottla("topics", "list", "--json")
+    assert (said.rc, said.err) == (0, "")
+    return {each["name"]: (each["partitions"], each["records"], each["sizeBytes"]) for each in json.loads(said.out)}
+
+
+def test_partitions_are_summed_with_one_round_of_requests_per_broker(ottla: RunOttla, sizes: Sizes) -> None:
+    assert listed(ottla) == {"orders": (2, 20, 200), "prices": (1, 10, 100), "stuck": (1, None, None)}
+    assert sorted(sizes.requests) == ["DescribeLogDirs", "ListOffsets", "ListOffsets"]
+
+
+def test_what_a_broker_refuses_stays_empty(ottla: RunOttla, sizes: Sizes) -> None:
+    sizes.refused_topics = {"prices"}
+    sizes.directories_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert listed(ottla) == {"orders": (2, 20, None), "prices": (1, None, None), "stuck": (1, None, None)}
+
+
+def test_broker_that_does_not_answer_leaves_cells_empty(
+    ottla: RunOttla, node: FakeNode, sizes: Sizes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ottla.cli.topics.command.ANSWER_S", 0.2)
+    node.handlers |= {DescribeLogDirsRequest: lambda *_: None, ListOffsetsRequest: lambda *_: None}
+    assert listed(ottla) == {"orders": (2, None, None), "prices": (1, None, None), "stuck": (1, None, None)}
+
+
+def test_terminal_shows_a_table_and_pipes_get_names_without_asking_for_sizes(ottla: RunOttla, sizes: Sizes) -> None:
+    table = ottla("topics", "list", columns=80).lines
+    assert [line.split() for line in table if line][:2] == [
+        ["Topic", "Partitions", "Records", "Size"],
+        ["orders", "2", "20", "200", "bytes"],
+    ]
+    assert next(line for line in table if line.startswith("stuck")).split() == ["stuck", "1"]
+    sizes.requests.clear()
+    assert ottla("topics", "list").lines == ["orders", "prices", "stuck"]
+    assert ottla("topics", "list", "--plain", columns=80).lines == ["orders", "prices", "stuck"]
+    assert sizes.requests == []

@@ -21,7 +21,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_long_turn_is_searched_with_its_place_and_task() -> None:
+def test_long_turn_is_reported_with_its_place_and_task() -> None:
     async def whole() -> tuple[list[LoopTurn], "asyncio.Task[None] | None"]:
         watch, turns = RealLoopWatch(), []
         assert watch.start(turns.append)

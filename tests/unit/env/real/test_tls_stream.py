@@ -147,7 +147,7 @@ def test_close_when_sent_sends_all_and_a_close_notify(certificates: TestCertific
     assert received == b"the last words"
 
 
-def test_the_end_of_the_peer_is_searched_after_its_last_bytes(certificates: TestCertificates) -> None:
+def test_the_end_of_the_peer_is_reported_after_its_last_bytes(certificates: TestCertificates) -> None:
     async def last_words(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(10)
         writer.write(b"x" * 100_000)

@@ -425,7 +425,7 @@ def test_cancelling_never_leaves_a_swap_half_done(make_bench: Make) -> None:
     assert len(outcomes) > 2
 
 
-def test_a_swap_that_fails_after_cancellation_is_searched_once(make_bench: Make) -> None:
+def test_a_swap_that_fails_after_cancellation_is_reported_once(make_bench: Make) -> None:
     """The log has failed, and no task is left with an exception that was never retrieved."""
     failed_late = 0
     for steps in range(0, 120, 4):

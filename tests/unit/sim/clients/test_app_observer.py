@@ -26,7 +26,7 @@ def test_an_ending_that_was_not_asked_for_fails_the_run(is_asked: bool, text: st
         on_stage(body)
 
 
-def test_a_commit_is_searched_with_each_attempt_and_its_new_epoch() -> None:
+def test_a_commit_is_reported_with_each_attempt_and_its_new_epoch() -> None:
     def body(stage: Stage, checker: Recording) -> None:
         observer = AppObserver(Client(stage, "a"), "id", "g")
         init = InitProducerIdRequest(transactional_id="id")

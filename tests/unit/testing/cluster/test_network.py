@@ -141,7 +141,7 @@ def test_the_owners_own_pause_outlasts_a_cut() -> None:
     run(test)
 
 
-def test_the_end_of_a_connection_is_searched_once_and_forgotten() -> None:
+def test_the_end_of_a_connection_is_reported_once_and_forgotten() -> None:
     async def test() -> None:
         async with accepted_by_node() as (network, node, client):
             assert client.stream is not None

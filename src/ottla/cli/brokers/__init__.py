@@ -1,1 +1,0 @@
-"""`ottla brokers`: the brokers of a cluster."""

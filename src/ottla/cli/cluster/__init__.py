@@ -1,1 +1,0 @@
-"""`ottla cluster`: the cluster as a whole."""

@@ -1,1 +1,0 @@
-"""The `configs` verb: one file per action."""

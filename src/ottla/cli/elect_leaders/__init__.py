@@ -1,1 +1,0 @@
-"""The `elect-leaders` verb: the command, and its parts."""

@@ -1,1 +1,0 @@
-"""`ottla quorum`: the metadata quorum, the controllers that keep the cluster's metadata."""

@@ -1,1 +1,0 @@
-"""The `transactions` verb: one file per action."""
