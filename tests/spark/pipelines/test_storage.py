@@ -15,9 +15,11 @@ from tests.spark.pipelines.folders import write_pipeline
 from tests.support.servers.ottla_cli import Said, run_cli
 
 from ottla.spark.pipelines import storage
+from ottla.spark.pipelines.backfills import ranges_of
 from ottla.spark.pipelines.counts import Check
 from ottla.spark.pipelines.errors import PipelineError
 from ottla.spark.pipelines.spec import read_spec
+from ottla.spark.source.where import Where
 from ottla.testing import Broker
 
 
@@ -29,6 +31,12 @@ def test_reset_deletes_checkpoints_and_tables_only(tmp_path: Path) -> None:
     log = storage.begin_log(spec)
     assert storage.reset(spec)
     assert sorted(path.name for path in log.parent.iterdir()) == ["spark.log"]
+
+
+def test_backfill_of_a_range_that_ends_before_it_begins_is_refused(tmp_path: Path) -> None:
+    spec = read_spec(write_pipeline(tmp_path, {}).folder)
+    with pytest.raises(PipelineError, match="--from is not before --to"):
+        ranges_of(spec, Where(time_ms=2000), Where(time_ms=1000))
 
 
 def test_log_of_the_run_before_is_kept(tmp_path: Path) -> None:

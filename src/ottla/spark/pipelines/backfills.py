@@ -59,6 +59,10 @@ def _canonical(where: Where) -> object:
 
 def ranges_of(spec: Spec, begin: Where, end: Where) -> dict[str, Range]:
     """The range of each source: what an earlier attempt has looked up, or what the brokers say now."""
+    if begin.time_ms is not None and end.time_ms is not None and begin.time_ms >= end.time_ms:
+        raise PipelineError(
+            "--from is not before --to: the range has no records. Swap them (a time such as 3h is that long ago)"
+        )
     files, path = storage.needed(spec, "the range of a backfill must be kept"), f"{spec.home}/range.json"
     if (text := files.read(path)) is not None:
         kept = json.loads(text)
