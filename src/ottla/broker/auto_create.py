@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.channel.forwarded import ForwardedRequest
-from ottla.broker.hosts.coordinators.internal_topics import creatable, internal_topic
+from ottla.broker.runtime.coordinators.internal_topics import creatable, internal_topic
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS, topic_name_fault
 from ottla.wire.apis import APIS

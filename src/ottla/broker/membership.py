@@ -29,7 +29,7 @@ from ottla.wire.messages.broker_registration import (
 
 if TYPE_CHECKING:
     from ottla.broker.channel import ControllerChannel
-    from ottla.broker.hosts.metadata_loader import MetadataLoader
+    from ottla.broker.runtime.metadata_loader import MetadataLoader
     from ottla.env.clock import Clock
     from ottla.metadata.image.cluster import BrokerRegistration, Endpoint
     from ottla.metadata.image.image import MetadataImage

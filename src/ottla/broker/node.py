@@ -17,17 +17,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from ottla.broker.hosts.cluster_metrics import ElectionCounter
-from ottla.broker.hosts.controller import ControllerHost
-from ottla.broker.hosts.metadata_loader import MetadataLoader
-from ottla.broker.hosts.quorum import QuorumHost
-from ottla.broker.hosts.snapshot_writer import SnapshotWriter
-from ottla.broker.hosts.starting import join_metadata, start_metadata, unless_given_up, wait_joined
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.net.listeners import Listeners
 from ottla.broker.node_settings import address_text, controller_settings, endpoints_of, net_settings, warn_of_settings
 from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.broker.roles.storage import Storage
+from ottla.broker.runtime.cluster_metrics import ElectionCounter
+from ottla.broker.runtime.controller import ControllerRuntime
+from ottla.broker.runtime.metadata_loader import MetadataLoader
+from ottla.broker.runtime.quorum import QuorumRuntime
+from ottla.broker.runtime.snapshot_writer import SnapshotWriter
+from ottla.broker.runtime.starting import join_metadata, start_metadata, unless_given_up, wait_joined
 from ottla.broker.services import NodeServices, Services
 from ottla.broker.settings import BrokerSettings
 from ottla.errors import BrokenInvariant, OttlaError
@@ -37,8 +37,8 @@ from ottla.records.kernels import variant
 
 if TYPE_CHECKING:
     from ottla.broker.channel import ControllerChannel
-    from ottla.broker.hosts.controller_registration import ControllerRegistrar
     from ottla.broker.roles.broker_role import BrokerRole
+    from ottla.broker.runtime.controller_registration import ControllerRegistrar
     from ottla.env import World
     from ottla.metadata.image.cluster import Endpoint
     from ottla.metadata.image.delta import MetadataDelta
@@ -130,7 +130,9 @@ class Node:
         node = self._open_metadata(quorum, controller_endpoints)
         channel = self._channel(node, is_alone)
         if config.is_controller and not is_alone:
-            from ottla.broker.hosts.controller_registration import ControllerRegistrar  # late: a quorum of one needs none of it
+            from ottla.broker.runtime.controller_registration import (
+                ControllerRegistrar,  # late: a quorum of one needs none of it
+            )
 
             self._registrar = ControllerRegistrar(node.controller, channel)
             self._stopping.push_async_callback(self._registrar.close)
@@ -224,22 +226,22 @@ class Node:
         self.listeners.serve()
         self._stopping.push_async_callback(self.listeners.close)
 
-    async def _open_quorum(self, storage: Storage) -> QuorumHost:
-        quorum = await QuorumHost.open(
+    async def _open_quorum(self, storage: Storage) -> QuorumRuntime:
+        quorum = await QuorumRuntime.open(
             self._world, self._settings.current, storage.locked.metadata_directory_id, self.cluster_id
         )
         self._stopping.push_async_callback(quorum.close)
         quorum.failure.add_done_callback(lambda failure: self._break(failure.result()))
         return quorum
 
-    def _open_metadata(self, quorum: QuorumHost, endpoints: list[Endpoint]) -> NodeServices:
+    def _open_metadata(self, quorum: QuorumRuntime, endpoints: list[Endpoint]) -> NodeServices:
         """The parts that decide and follow the metadata. They do not run yet."""
         world, config = self._world, self._settings.current
         loader = MetadataLoader(self._publish, SnapshotWriter(world.clock, config, quorum))
         self._stopping.push_async_callback(loader.close)
         loader.failure.add_done_callback(lambda failure: self._break(failure.result()))
         settings = controller_settings(self.cluster_id, self._settings)
-        controller = ControllerHost(world, config, settings, quorum, loader, endpoints)
+        controller = ControllerRuntime(world, config, settings, quorum, loader, endpoints)
         self._stopping.callback(controller.close)
         return NodeServices(
             node_id=self.node_id,

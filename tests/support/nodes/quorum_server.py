@@ -7,12 +7,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from ottla.broker.formatting import FormatOptions, format_directories
-from ottla.broker.hosts.metadata_log import MetadataBatch
-from ottla.broker.hosts.quorum import QuorumHost
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.net.listeners import Listeners
 from ottla.broker.node_settings import net_settings
 from ottla.broker.requests.pipeline import RequestPipeline
+from ottla.broker.runtime.metadata_log import MetadataBatch
+from ottla.broker.runtime.quorum import QuorumRuntime
 from ottla.broker.settings import BrokerSettings
 from ottla.env import World
 from ottla.log.directories.meta_properties import read_meta_properties
@@ -46,7 +46,7 @@ class QuorumServer:
         self.records: list[str] = []
         self.leaders: list[tuple[int, int]] = []
         self.snapshots: list[SnapshotId] = []
-        self.quorum: QuorumHost
+        self.quorum: QuorumRuntime
         self.is_up = False
 
     async def format(self, **options: Any) -> None:
@@ -61,7 +61,7 @@ class QuorumServer:
         assert meta is not None
         assert meta.directory_id is not None
         self.records = []
-        self.quorum = await QuorumHost.open(self.world, config, meta.directory_id, meta.cluster_id)
+        self.quorum = await QuorumRuntime.open(self.world, config, meta.directory_id, meta.cluster_id)
         pipeline = RequestPipeline()
         self._listeners = Listeners(self.world, net_settings(config), pipeline)
         await self._listeners.open(config.listeners, config.controller_listener_names)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker.background import watched
 from ottla.broker.fetch_sessions import FetchSessions
-from ottla.broker.hosts.coordinators.coordinators import Coordinators
-from ottla.broker.hosts.producer_ids import ProducerIds
 from ottla.broker.membership import NOT_REGISTERED, Membership
 from ottla.broker.node_settings import cleaner_settings
 from ottla.broker.partitions.moving import Moves
 from ottla.broker.partitions.partitions import Partitions
 from ottla.broker.replication.replication import Replication
+from ottla.broker.runtime.coordinators.coordinators import Coordinators
+from ottla.broker.runtime.producer_ids import ProducerIds
 from ottla.broker.services import NodeServices, Services
 from ottla.log.compaction.compactor import Compactor
 from ottla.log.directories.opening import MustStop

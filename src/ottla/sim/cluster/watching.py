@@ -23,10 +23,10 @@ from ottla.sim.cluster.checkers.checker import Answer, ClusterCheckers, Entry, L
 from ottla.wire.messages.vote import VoteRequest, VoteResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.hosts.controller import ControllerHost
-    from ottla.broker.hosts.metadata_log import PreparedChange
-    from ottla.broker.hosts.quorum import QuorumHost
     from ottla.broker.roles.storage import Storage
+    from ottla.broker.runtime.controller import ControllerRuntime
+    from ottla.broker.runtime.metadata_log import PreparedChange
+    from ottla.broker.runtime.quorum import QuorumRuntime
     from ottla.broker.services import NodeServices
     from ottla.log.partition_log import PartitionLog
     from ottla.metadata.image.delta import MetadataDelta
@@ -65,13 +65,13 @@ def watched_node(watch: Watch, name: str) -> type[Node]:
     class WatchedNode(Node):
         _watched_partitions: PartitionsWatch | None = None
 
-        async def _open_quorum(self, storage: Storage) -> QuorumHost:
+        async def _open_quorum(self, storage: Storage) -> QuorumRuntime:
             quorum = await super()._open_quorum(storage)
             watch.tell(watch.checkers.started, name)
             self._watched = _WatchedQuorum(watch, name, quorum)
             return quorum
 
-        def _open_metadata(self, quorum: QuorumHost, endpoints: list[Any]) -> NodeServices:
+        def _open_metadata(self, quorum: QuorumRuntime, endpoints: list[Any]) -> NodeServices:
             services = super()._open_metadata(quorum, endpoints)
             _watch_controller(watch, name, services.controller, self._watched)
             return services
@@ -93,7 +93,7 @@ def watched_node(watch: Watch, name: str) -> type[Node]:
 class _WatchedQuorum:
     """The quorum of one life of a node."""
 
-    def __init__(self, watch: Watch, name: str, quorum: QuorumHost) -> None:
+    def __init__(self, watch: Watch, name: str, quorum: QuorumRuntime) -> None:
         self._watch, self._name, self._quorum = watch, name, quorum
         self._votes: dict[object, VoteRequest] = {}
         self._vote_asked: VoteRequest | None = None
@@ -103,7 +103,7 @@ class _WatchedQuorum:
         self._led_epoch = -1
         self.appended: list[Entry] | None = None
         """Gets the batches of the next change that the controller appends."""
-        self.controller: ControllerHost | None = None
+        self.controller: ControllerRuntime | None = None
         driver = quorum._driver
         _wrap(driver, "_do", self._do)
         _wrap(driver, "_do_awaiting", self._do_awaiting)
@@ -196,7 +196,7 @@ def _wrap(owner: object, method: str, wrapper: Callable[..., Any]) -> None:
     setattr(owner, method, lambda *what: wrapper(original, *what))
 
 
-def _watch_controller(watch: Watch, name: str, controller: ControllerHost, quorum: _WatchedQuorum) -> None:
+def _watch_controller(watch: Watch, name: str, controller: ControllerRuntime, quorum: _WatchedQuorum) -> None:
     activate, call, write = controller._activate, controller.call, controller.write
     quorum.controller = controller
     called: list[list[Entry]] = []

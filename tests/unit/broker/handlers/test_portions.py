@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.handlers.portions import PendingPortions, handle_in_portions, portions_of
 from ottla.broker.handlers import portions
+from ottla.broker.handlers.portions import PendingPortions, handle_in_portions, portions_of
 from ottla.broker.requests.context import ConnectionInfo, Handled, Pending, RequestContext
 from ottla.broker.requests.scheduler import Scheduler
 from ottla.errors import KafkaError

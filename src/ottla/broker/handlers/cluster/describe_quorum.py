@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.channel.forwarded import ForwardedRequest
-from ottla.broker.hosts.quorum_facts import QuorumFacts, ReplicaFacts
 from ottla.broker.requests.context import Handled, PendingTask, RequestContext
 from ottla.broker.requests.scheduler import in_slices
+from ottla.broker.runtime.quorum_facts import QuorumFacts, ReplicaFacts
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID

@@ -38,7 +38,7 @@ async def _wait(services: Services) -> InitProducerIdResponse:
 
 
 def _initialise(services: Services, request: InitProducerIdRequest, transactional_id: str) -> Handled:
-    from ottla.broker.hosts.coordinators.transactions import NoProducerId  # late: few producers are transactional
+    from ottla.broker.runtime.coordinators.transactions import NoProducerId  # late: few producers are transactional
 
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id must not be empty: name one, or leave it out")

@@ -7,9 +7,9 @@ from typing import Any, cast
 from tests.support.raft.replicas import elected, key
 
 from ottla.broker.handlers.cluster import describe_quorum
-from ottla.broker.hosts.quorum_facts import facts_of
 from ottla.broker.requests.context import ConnectionInfo, RequestContext, future_of
 from ottla.broker.requests.scheduler import Scheduler
+from ottla.broker.runtime.quorum_facts import facts_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.describe_quorum import (

@@ -18,13 +18,13 @@ from tests.support.nodes.held_partitions import NODE, HeldPartitions, virtual
 from tests.support.nodes.rules import Denying, Throttling
 
 from ottla.broker.handlers.fast_path.commit_frames import FrameAnswers
-from ottla.broker.hosts.coordinators.groups import GroupHost
-from ottla.broker.hosts.coordinators.loading import load_shard
 from ottla.broker.requests.apis import ResourceType
 from ottla.broker.requests.authorization import Grants
 from ottla.broker.requests.context import CloseConnection, ConnectionInfo, Pending
 from ottla.broker.requests.parked import Parked
 from ottla.broker.requests.pipeline import RequestPipeline
+from ottla.broker.runtime.coordinators.groups import GroupRuntime
+from ottla.broker.runtime.coordinators.loading import load_shard
 from ottla.env.repeated_lines import RepeatedLines
 from ottla.ids import OFFSETS_TOPIC, Uuid
 from ottla.log.read import Isolation
@@ -93,7 +93,7 @@ class Story:
         replicas = (1, 2) if self.is_replicated else (1,)
         await held.make_topic(OFFSETS_TOPIC, PARTITIONS, {"cleanup.policy": "compact", **config}, replicas=replicas)
         self.following = asyncio.ensure_future(self.follow())
-        self.host = GroupHost(
+        self.host = GroupRuntime(
             held.services.world,
             held.settings,
             held.partitions,
