@@ -45,6 +45,7 @@ lint: $(STAMP)  ## ruff, mypy strict, the import rules of DESIGN.md
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/lint-imports --config tools/broker_imports.ini
 
 # The same verdict every time: Hypothesis draws the same examples (tests/conftest.py), sets of strings have the same order.
 test: export PYTHONHASHSEED = 0

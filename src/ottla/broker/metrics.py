@@ -22,7 +22,7 @@ from ottla.wire.api_table import ApiKey
 from ottla.wire.apis import APIS
 
 if TYPE_CHECKING:
-    from ottla.broker.loop_health import LoopHealth
+    from ottla.broker.requests.loop_health import LoopHealth
     from ottla.broker.services import NodeServices, Services
     from ottla.log.partition_log import PartitionLog
 

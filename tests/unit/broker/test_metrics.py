@@ -12,12 +12,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.nodes.data_node import DataNode, append
 from tests.support.nodes.images import context_of
 
-from ottla.broker.loop_health import LoopHealth, WorkHolds
 from ottla.broker.metrics import NodeMetrics
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.replication.quota import ReplicationQuota
 from ottla.broker.replication.replication import IsrCounters
 from ottla.broker.requests.counters import Counters
+from ottla.broker.requests.loop_health import LoopHealth, WorkHolds
 from ottla.broker.runtime.cluster_metrics import ElectionCounter
 from ottla.env import ProcessUsage
 from ottla.log.directories.log_directories import LogDirectories

@@ -26,7 +26,6 @@ from collections.abc import Callable, Container, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from ottla.broker.loop_health import LoopHealth, RequestHold
 from ottla.broker.requests.apis import SERVED, HandlerModule, Quota, load_handler, versions_served
 from ottla.broker.requests.authorization import Authorization, authorize
 from ottla.broker.requests.context import (
@@ -41,6 +40,7 @@ from ottla.broker.requests.context import (
 from ottla.broker.requests.counters import ApiCounters, Counters
 from ottla.broker.requests.fault_log import FaultLog
 from ottla.broker.requests.interception import Intercept, InterceptedRequest
+from ottla.broker.requests.loop_health import LoopHealth, RequestHold
 from ottla.broker.requests.parked import PARSED_BYTES_MAX, PARSED_BYTES_PER_BYTE, PARSED_ON_LOOP_BYTES, Parked, Prepared
 from ottla.broker.requests.refusals import summary_of
 from ottla.broker.requests.request_log import request_log

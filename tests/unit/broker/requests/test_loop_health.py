@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from ottla.broker.loop_health import LINE_EVERY_S, NOTED_S, LoopHealth, RequestHold
 from ottla.broker.requests.context import ConnectionInfo
 from ottla.broker.requests.counters import ApiCounters
+from ottla.broker.requests.loop_health import LINE_EVERY_S, NOTED_S, LoopHealth, RequestHold
 from ottla.env.loop_watch import LoopTurn
 from ottla.sim.loop import VirtualLoop
 
