@@ -3,7 +3,7 @@
 BrokerRegistration and BrokerHeartbeat requests go through the controller's channel. With a controller on another node a task
 sends heartbeats, because the controller fences a broker that it does not hear. None are sent if the only controller is in this
 process: when the process ends, so does the controller. A broker that is unregistered while it runs registers again (`rejoin`);
-one whose id another process has taken over stops (`roles/broker_role.py`). One event loop.
+one whose id another process has taken over stops (`broker/broker_role.py`). One event loop.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One node: assembles the parts of its roles, starts them in order and shuts them down cleanly.
 
-Every node has a replica of the metadata log, a metadata loader and the listeners of its roles; `roles/broker_role.py` adds a
+Every node has a replica of the metadata log, a metadata loader and the listeners of its roles; `broker/broker_role.py` adds a
 broker. Start: check the settings, lock the directories, bind the ports; then load the metadata log and lead its quorum. The
 broker loads the logs with their topics' settings and joins the cluster. From then on requests are answered; earlier connections
 wait until then. Stop, in the opposite order: accept no connections, answer the requests under way, leave the cluster, close the
@@ -21,7 +21,6 @@ from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.net.listeners import Listeners
 from ottla.broker.node_settings import address_text, controller_settings, endpoints_of, net_settings, warn_of_settings
 from ottla.broker.requests.pipeline import RequestPipeline
-from ottla.broker.roles.storage import Storage
 from ottla.broker.runtime.cluster_metrics import ElectionCounter
 from ottla.broker.runtime.controller import ControllerRuntime
 from ottla.broker.runtime.metadata_loader import MetadataLoader
@@ -30,14 +29,15 @@ from ottla.broker.runtime.snapshot_writer import SnapshotWriter
 from ottla.broker.runtime.starting import join_metadata, start_metadata, unless_given_up, wait_joined
 from ottla.broker.services import NodeServices, Services
 from ottla.broker.settings import BrokerSettings
+from ottla.broker.storage import Storage
 from ottla.errors import BrokenInvariant, OttlaError
 from ottla.log.directories.log_directory import DirectoryWorld
 from ottla.log.directories.opening import lock_directories
 from ottla.records.kernels import variant
 
 if TYPE_CHECKING:
+    from ottla.broker.broker_role import BrokerRole
     from ottla.broker.channel import ControllerChannel
-    from ottla.broker.roles.broker_role import BrokerRole
     from ottla.broker.runtime.controller_registration import ControllerRegistrar
     from ottla.env import World
     from ottla.metadata.image.cluster import Endpoint
@@ -161,7 +161,7 @@ class Node:
 
     async def _start_broker(self, node: NodeServices, storage: Storage, channel: ControllerChannel, is_alone: bool) -> None:
         """Lead the quorum of one, or take part in that of several nodes; join its cluster, and serve all listeners."""
-        from ottla.broker.roles.broker_role import BrokerRole  # late: a controller needs none of it
+        from ottla.broker.broker_role import BrokerRole  # late: a controller needs none of it
 
         config, controller = self._settings.current, node.controller
         self._broker = BrokerRole(node, storage, channel, is_alone, self._break)

@@ -1,4 +1,4 @@
-"""The services of one node that handlers use; `node.py` and `roles/` assemble them."""
+"""The services of one node that handlers use; `node.py` and `broker_role.py` assemble them."""
 
 from __future__ import annotations
 

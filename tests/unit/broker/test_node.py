@@ -6,6 +6,7 @@ from random import Random
 
 from tests.support.nodes.images import context_of, image_of
 
+from ottla.broker.channel.forwarded import ForwardedRequest
 from ottla.broker.channel.links import Address, ControllerLinks
 from ottla.broker.channel.remote import RemoteChannel
 from ottla.broker.formatting import FormatOptions, format_directories, format_if_new
@@ -100,7 +101,9 @@ def test_controller_alone_serves_brokers_of_other_machines() -> None:
         request = CreateTopicsRequest(
             topics=[CreatableTopic(name="t", num_partitions=3, replication_factor=1)], timeout_ms=9000
         )
-        created = await channel.forward(context_of(image_of([], {}), request.KEY, 7), request, request.timeout_ms)
+        created = await channel.forward(
+            ForwardedRequest.of(context_of(image_of([], {}), request.KEY, 7), request), request.timeout_ms
+        )
         assert [topic.error_code for topic in created.topics] == [ErrorCode.NONE]
         assert services.metadata.image.topics.by_name["t"].partitions[2].replicas == (7,)
         links.close()
@@ -317,7 +320,9 @@ def test_three_controllers_hand_over_what_was_decided() -> None:
             request = CreateTopicsRequest(
                 topics=[CreatableTopic(name=f"t{turn}", num_partitions=1, replication_factor=1)], timeout_ms=60_000
             )
-            created = await channel.forward(context_of(image_of([], {}), request.KEY, 7), request, request.timeout_ms)
+            created = await channel.forward(
+                ForwardedRequest.of(context_of(image_of([], {}), request.KEY, 7), request), request.timeout_ms
+            )
             assert [topic.error_code for topic in created.topics] == [ErrorCode.NONE]
             await three.stop(active.node_id)
             successor = await three.active()

@@ -11,12 +11,11 @@ flushed first. A follower takes it over from its leader, and never lowers it.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ottla.broker.background import watched
 from ottla.broker.partitions.in_sync import Change, InSyncReplicas
 from ottla.broker.partitions.kernels import PartitionTail
-from ottla.broker.partitions.settling import AckWaiter, Settling
 from ottla.env import Buffer, OffLoop, Steps
 from ottla.errors import BrokenInvariant, CorruptFile, KafkaError, LogDirectoryFailed, OttlaError, OutOfDescriptors, drop_frames
 from ottla.errors.codes import ErrorCode
@@ -31,12 +30,13 @@ from ottla.records.effort import FULL, SMALL_BYTES, UNLIMITED, Effort, TooExpens
 from ottla.records.produced.validate import ZSTD_REQUEST_VERSION_MIN
 
 if TYPE_CHECKING:
-    from ottla.broker.partitions.owner import PartitionOwner
     from ottla.broker.purgatory.delayed_fetch import DelayedFetch
     from ottla.broker.replication.follower_sessions import FollowerWatch
+    from ottla.errors import LogDirectoryFailed
     from ottla.log.producers.verification import VerificationState
     from ottla.records.kernels import CheckedBatch
     from ottla.records.produced.validate import ValidBatch
+
 
 ALL_IN_SYNC = -1
 """acks=all, as the protocol writes it."""
@@ -468,3 +468,83 @@ class Partition(PartitionTail):
                 f"offset {offset} of {self.name} is not there any more: the log begins at {self.log.log_start_offset}",
             )
         return found if found[0] < epoch or found[1] < offset else None
+
+
+class PartitionOwner(Protocol):
+    """What a partition calls on the object that holds it."""
+
+    def has_news(self, partition: Partition) -> None:
+        """Fetches watch the partition, and there is more to read."""
+        ...
+
+    def has_changed(self, partition: Partition) -> None:
+        """Fetches watch the partition, and may have to be refused now."""
+        ...
+
+    def has_more_for_followers(self, partition: Partition) -> None:
+        """Followers' fetches watch the partition, and its log has grown."""
+        ...
+
+    @property
+    def replica_lag_s(self) -> float:
+        """replica.lag.time.max.ms, in seconds."""
+        ...
+
+    def is_eligible(self, replica: int, broker_epoch: int) -> bool:
+        """Whether the metadata lets a replica that fetched with `broker_epoch` into an ISR."""
+        ...
+
+    def wants_isr_change(self, partition: Partition) -> None:
+        """The partition has a pending change of its ISR, for which the controller has not been asked yet."""
+        ...
+
+    def lose_directory(self, failure: LogDirectoryFailed, log: PartitionLog) -> None:
+        """The partition's disk has failed."""
+        ...
+
+    def upkeep_is_due(self) -> None:
+        """The log has work for the background."""
+        ...
+
+    def broken(self, failure: BaseException) -> None:
+        """An invariant is broken, and there is no request to fail: the node has to stop."""
+        ...
+
+
+class AckWaiter(Protocol):
+    """A request that waits for the high watermark or the disk."""
+
+    def settle(self, partition: Partition) -> bool:
+        """The partition has changed: True if the wait is over, with success or failure."""
+        ...
+
+
+class Settling:
+    """Whether a partition's waits are being settled, or will be."""
+
+    __slots__ = ("_is_again", "_is_due", "_is_running")
+
+    def __init__(self) -> None:
+        self._is_running = self._is_again = self._is_due = False
+
+    def now(self, partition: Partition) -> None:
+        """Settle the waits that have been reached, and those that can no longer be; later if a round is under way."""
+        self._is_due = False
+        self._is_again = True
+        if self._is_running:
+            return
+        self._is_running = True
+        try:
+            while self._is_again:
+                self._is_again = False
+                for wait in list(partition.ack_waits):
+                    if wait.settle(partition):
+                        partition.ack_waits.pop(wait, None)
+        finally:
+            self._is_running = False
+
+    def soon(self, partition: Partition) -> None:
+        """Settle on the loop's next turn."""
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self.now, partition)

@@ -1,7 +1,7 @@
 """Follows the committed metadata on this node: replays it into images, publishes them, and takes snapshots of them.
 
 Every node has one, whatever its roles; the active controller is apart from it. The quorum hands over committed batches in the
-order of the log (`quorum_listener.py`); that is a plain call, so a commit never waits for publishing. A task of its own replays
+order of the log (`starting.py`); that is a plain call, so a commit never waits for publishing. A task of its own replays
 what has come and publishes the new image. Publishing makes and deletes logs, which takes seconds for thousands of partitions;
 batches that are committed during that time are published together.
 

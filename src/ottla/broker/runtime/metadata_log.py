@@ -14,19 +14,27 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from ottla.broker.runtime.metadata_log_check import check_after_clean_stop
 from ottla.broker.runtime.snapshots import SnapshotStore
 from ottla.config.topic import LogConfig
+from ottla.env import Disk, OpenMode
 from ottla.errors import BrokenInvariant, CorruptFile, CorruptRecords, DecodeError, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import METADATA_TOPIC_ID, TopicPartition
-from ottla.log.directories.clean_shutdown import remove_clean_shutdown
+from ottla.log.directories.clean_shutdown import read_clean_shutdown, remove_clean_shutdown
 from ottla.log.directories.partition_metadata import read_partition_metadata, write_partition_metadata
-from ottla.log.names import CLUSTER_METADATA_TOPIC, folder_name
+from ottla.log.names import (
+    CLEAN_SHUTDOWN,
+    CLUSTER_METADATA_TOPIC,
+    LOG_SUFFIX,
+    folder_name,
+    parse_segment_file_name,
+    segment_file_name,
+)
 from ottla.log.origin import AppendOrigin
 from ottla.log.partition_log import LogOptions, PartitionLog
 from ottla.log.recovery.loading import load_log
 from ottla.log.retention import apply_retention
+from ottla.log.segments.scan import checked_batches
 from ottla.metadata.features import TRANSACTIONS_FROM, record_version
 from ottla.raft.snapshots import BATCH_BYTES_MAX, SnapshotId
 from ottla.records.batch import BatchView, iterate_batches
@@ -43,6 +51,7 @@ if TYPE_CHECKING:
     from ottla.config.broker import BrokerConfig
     from ottla.env import Clock, Disk, World
     from ottla.env.disk import Buffer
+
 
 PARTITION = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
 CHANGE_RECORDS_MAX = 10_000
@@ -376,3 +385,43 @@ def _has_topic_id(disk: Disk, folder: str) -> bool:
             f"{folder}/partition.metadata", 0, "the topic id is not that of the metadata log", "Restore the folder from a copy"
         )
     return found is not None
+
+
+def check_after_clean_stop(disk: Disk, directory: str, folder: str, snapshot_offset: int) -> None:
+    """Raise `CorruptFile` if the shutdown was clean and the log in `folder` is not whole from its snapshot on."""
+    if read_clean_shutdown(disk, directory) is None:
+        return
+    remedy = (
+        "Restore the folder from a copy; or, if the changes from there on may be lost, remove "
+        f"{directory}/{CLEAN_SHUTDOWN} and start again"
+    )
+    is_empty = snapshot_offset == 0
+    for path in _segments_from(disk, folder, snapshot_offset):
+        file = disk.open(path, OpenMode.READ)
+        try:
+            for _ in checked_batches(file, 0, file.size):
+                is_empty = False
+        except CorruptRecords as damage:
+            raise CorruptFile(
+                path,
+                damage.position,
+                f"the node was shut down cleanly, but its metadata log is damaged here: {damage}",
+                remedy,
+            ) from None
+        finally:
+            file.close()
+    if is_empty:
+        raise CorruptFile(
+            folder,
+            0,
+            "the node was shut down cleanly, but its metadata log is empty: all topics would be lost",
+            remedy,
+        )
+
+
+def _segments_from(disk: Disk, folder: str, offset: int) -> Iterator[str]:
+    """The log files that have records at or after `offset`, in order."""
+    parsed = (parse_segment_file_name(name) for name in disk.list_directory(folder))
+    bases = sorted(each.base_offset for each in parsed if each is not None and each.suffix == LOG_SUFFIX and not each.state)
+    first = max((base for base in bases if base <= offset), default=0)
+    return (f"{folder}/{segment_file_name(base, LOG_SUFFIX)}" for base in bases if base >= first)

@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ottla.broker.runtime.metadata_log import MetadataBatch
-from ottla.broker.runtime.quorum_listener import Listeners
 from ottla.broker.runtime.quorum_peers import WrongCluster
 from ottla.errors import KafkaError, OttlaError
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from ottla.broker.runtime.quorum import QuorumRuntime
     from ottla.metadata.image.cluster import Endpoint
     from ottla.raft.snapshots import SnapshotContent, SnapshotId
+
 
 logger = logging.getLogger("ottla.quorum")
 
@@ -148,3 +148,42 @@ async def _published(quorum: QuorumRuntime, loader: MetadataLoader, end_offset: 
         published.result()
     except KafkaError:
         raise loader.failure.result() from None
+
+
+class QuorumListener(Protocol):
+    """Follows the committed metadata log and its leader."""
+
+    def committed(self, batches: Sequence[MetadataBatch]) -> None:
+        """`batches` are committed; they follow what was committed before. Control batches are among them."""
+        ...
+
+    def loaded_snapshot(self, snapshot: MetadataBatch) -> None:
+        """A snapshot of another node has replaced the log: its records are all there is up to its last offset."""
+        ...
+
+    def leader_changed(self, leader_id: int | None, epoch: int) -> None:
+        """The quorum has another leader or epoch. None: no leader is known in this epoch.
+
+        A new leader has not committed anything in its epoch yet. Its control batch, the first one of `epoch`, is committed
+        together with everything before it.
+        """
+        ...
+
+
+class Listeners:
+    """Passes every call on to several listeners, in their order."""
+
+    def __init__(self, *listeners: QuorumListener) -> None:
+        self._listeners = listeners
+
+    def committed(self, batches: Sequence[MetadataBatch]) -> None:
+        for each in self._listeners:
+            each.committed(batches)
+
+    def loaded_snapshot(self, snapshot: MetadataBatch) -> None:
+        for each in self._listeners:
+            each.loaded_snapshot(snapshot)
+
+    def leader_changed(self, leader_id: int | None, epoch: int) -> None:
+        for each in self._listeners:
+            each.leader_changed(leader_id, epoch)

@@ -90,7 +90,7 @@ def _on_signal(signal_name: str, stopping: asyncio.Event) -> None:
 def _import_early(settings: Mapping[str, str]) -> None:
     """Import what the node needs before its loop runs: there it would hold the loop, and other voters would wait."""
     if "broker" in settings.get("process.roles", ""):
-        importlib.import_module("ottla.broker.roles.broker_role")
+        importlib.import_module("ottla.broker.broker_role")
     if "," in settings.get("controller.quorum.voters", ""):
         for name in ("ottla.broker.runtime.quorum_links", "ottla.broker.channel.remote"):
             importlib.import_module(name)

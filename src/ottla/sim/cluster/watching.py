@@ -23,11 +23,11 @@ from ottla.sim.cluster.checkers.checker import Answer, ClusterCheckers, Entry, L
 from ottla.wire.messages.vote import VoteRequest, VoteResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.roles.storage import Storage
     from ottla.broker.runtime.controller import ControllerRuntime
     from ottla.broker.runtime.metadata_log import PreparedChange
     from ottla.broker.runtime.quorum import QuorumRuntime
     from ottla.broker.services import NodeServices
+    from ottla.broker.storage import Storage
     from ottla.log.partition_log import PartitionLog
     from ottla.metadata.image.delta import MetadataDelta
     from ottla.metadata.image.image import MetadataImage

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from ottla.broker.partitions import partition
-from ottla.broker.partitions.owner import PartitionOwner
+from ottla.broker.partitions.partition import PartitionOwner
 from ottla.broker.partitions.partitions import Partitions
 
 

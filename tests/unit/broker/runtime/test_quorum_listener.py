@@ -1,7 +1,7 @@
 """Several listeners of one quorum."""
 
 from ottla.broker.runtime.metadata_log import MetadataBatch
-from ottla.broker.runtime.quorum_listener import Listeners
+from ottla.broker.runtime.starting import Listeners
 
 
 class Notes:

@@ -23,11 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, Final, cast
 
 from ottla.broker.fetch_sessions import TOPIC_IDS_SINCE, Answers, FetchContext, FetchedPartition, Key, Reader, wanted_by
 from ottla.broker.handlers.data.leader_hints import leader_hint
-from ottla.broker.handlers.data.nearest_replica import RACK_AWARE, nearest_replica
 from ottla.broker.partitions.in_sync import NO_BROKER_EPOCH
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.purgatory.delayed_fetch import DelayedFetch
@@ -50,6 +49,10 @@ from ottla.wire.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
+
+if TYPE_CHECKING:
+    from ottla.metadata.image.cluster import ClusterImage
+
 
 CONSUMER = -1
 FROM_FOLLOWERS_SINCE = 11
@@ -478,3 +481,25 @@ class Fetch:
         data.current_leader = LeaderIdAndEpoch(leader_id=hint.leader, leader_epoch=hint.leader_epoch)
         if hint.host is not None and all(node.node_id != hint.leader for node in response.node_endpoints):
             response.node_endpoints.append(NodeEndpoint(node_id=hint.leader, host=hint.host, port=hint.port, rack=hint.rack))
+
+
+RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+THIS_LEADER: Final = -1
+
+
+def nearest_replica(partition: Partition, cluster: ClusterImage, rack: str, offset: int) -> int:
+    """The replica in `rack` that has `offset` and is furthest; `THIS_LEADER` if this leader is in the rack, or no other is.
+
+    Only replicas in the ISR: behind one that lags, consumers would lag too, and be sent there again and again.
+    """
+    in_sync = partition.in_sync
+    own = cluster.brokers.get(partition.node_id)
+    if in_sync is None or (own is not None and own.rack == rack):
+        return THIS_LEADER
+    best, best_end = THIS_LEADER, -1
+    for each, state in in_sync.remote.items():
+        broker, end = cluster.brokers.get(each), in_sync.ends.get(each, -1)
+        is_near = broker is not None and broker.is_active and broker.rack == rack
+        if is_near and each in partition.isr and 0 <= state.log_start_offset <= offset <= end and end > best_end:
+            best, best_end = each, end
+    return best

@@ -6,7 +6,7 @@ from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, virtual, waiting
 from tests.support.peers.fetching import bytes_of, fetch_of, found, part, values
 
-from ottla.broker.handlers.data.nearest_replica import RACK_AWARE
+from ottla.broker.handlers.data.fetch import RACK_AWARE
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.metadata_records import RegisterBrokerRecord
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ottla.broker.channel import ControllerChannel
-    from ottla.broker.roles.storage import Storage
+    from ottla.broker.storage import Storage
     from ottla.log.directories.log_directories import DirectoryLoss, LogDirectories
     from ottla.metadata.image.cluster import Endpoint
     from ottla.metadata.image.delta import MetadataDelta

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.roles.broker_role import BrokerRole
+from ottla.broker.broker_role import BrokerRole
 from ottla.broker.settings import BrokerSettings
 from ottla.broker.solo_settings import solo_settings
 from ottla.errors import KafkaError

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.roles.storage import Storage
+from ottla.broker.storage import Storage
 
 
 class Fake:
