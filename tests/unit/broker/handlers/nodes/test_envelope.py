@@ -80,7 +80,6 @@ def test_what_cannot_be_read_is_refused(envelope: EnvelopeRequest, code: int) ->
 
 
 def test_envelope_is_not_forwarded_in_an_envelope() -> None:
-    inner = damaged()
-    context = client(inner, 0)
-    assert context.api_key == ApiKey.ENVELOPE
-    assert DecidingController().ask(wrap_request(context, inner)).error_code == ErrorCode.INVALID_REQUEST
+    inner = client(damaged(), 0)
+    assert inner.message.KEY == ApiKey.ENVELOPE
+    assert DecidingController().ask(wrap_request(inner)).error_code == ErrorCode.INVALID_REQUEST
