@@ -14,7 +14,7 @@ from ottla.spark.errors import SparkOptionError
 from ottla.testing import Broker
 
 SCHEMA = "order_id long, amount double"
-BAD = {b'{"order_id": "seven"}': b"order_id is seven: it must be bigint", b"{": b"the value is not valid JSON: {"}
+BAD = {b'{"order_id": "seven"}': b"order_id is the string seven: it must be bigint", b"{": b"the value is not valid JSON: {"}
 
 
 def fill(broker: Broker, topic: str, good: int) -> None:
@@ -87,7 +87,7 @@ def test_mode_fail_names_the_record(shared_broker: Broker, topic: str, read: Cal
         producer.send(topic, b'{"order_id": 1}', partition=2)
         producer.send(topic, b'{"order_id": "x"}', partition=2)
     rows = decode(read(subscribe=topic), value="json", schema=SCHEMA, mode="fail")
-    sentence = f"the record of {topic}-2 at offset 1 cannot be decoded: order_id is x: it must be bigint"
+    sentence = f"the record of {topic}-2 at offset 1 cannot be decoded: order_id is the string x: it must be bigint"
     with pytest.raises(Exception, match=sentence):
         rows.collect()
 

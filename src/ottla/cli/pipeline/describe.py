@@ -154,7 +154,8 @@ async def _ends_of(spec: Spec, positions: Sequence[Position]) -> tuple[Ends, lis
     ends: Ends = {}
     for found, _ in answers:
         ends |= found
-    return ends, [problem for _, problem in answers if problem is not None]
+    # Sources and sinks with settings of their own may be on the same cluster.
+    return ends, list(dict.fromkeys(problem for _, problem in answers if problem is not None))
 
 
 async def _ask(client: Mapping[str, str], partitions: list[TopicPartition]) -> tuple[Ends, str | None]:
