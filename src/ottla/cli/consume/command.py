@@ -13,7 +13,7 @@ import click
 from ottla.cli.common.completion import complete_topics, complete_words
 from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.offsets import EARLIEST, LATEST
-from ottla.cli.common.options import cluster_options, json_option, retired
+from ottla.cli.common.options import cluster_options, json_option
 from ottla.cli.common.output import say
 from ottla.cli.common.settings import ClientSettings, login_for, parse_pairs, read_properties, whole_number
 from ottla.cli.common.times import TIME_HELP, parse_time_ms
@@ -77,9 +77,6 @@ INTERRUPTED = 130
 @click.option("--skip-message-on-error", is_flag=True, help="Leave out records that cannot be shown, instead of stopping.")
 @click.option("--raw", is_flag=True, help="Do not escape control characters on a terminal.")
 @click.option("--enable-systest-events", is_flag=True, hidden=True)
-@retired("--whitelist", "use --include")
-@retired("--new-consumer", "there is no other consumer: leave the flag out", takes_value=False)
-@retired("--delete-consumer-offsets", "it belonged to ZooKeeper: leave the flag out", takes_value=False)
 @json_option
 @cluster_options(known=KNOWN, old_config_flag="consumer")
 def consume(settings: ClientSettings, names: tuple[str, ...], topic: str | None, as_json: bool, **flags: Any) -> int:

@@ -12,7 +12,7 @@ import click
 from ottla.cli.common.completion import complete_topics
 from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.explanations import explain
-from ottla.cli.common.options import cluster_options, retired
+from ottla.cli.common.options import cluster_options
 from ottla.cli.common.output import can_ask, is_typed, print_json, say, warn
 from ottla.cli.common.settings import ClientSettings, login_for, parse_pairs, read_properties
 from ottla.cli.common.times import TIME_HELP, parse_time_ms
@@ -121,12 +121,6 @@ FOREVER_MS = 2**63 - 1
 @click.option("--sync", is_flag=True, help="Wait for each record to be stored before the next is sent.")
 @click.option("--summary", is_flag=True, help="At the end, print as JSON what each partition has stored.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing if all records are stored.")
-@retired("--queue-size", "use --max-memory-bytes")
-@retired("--queue-enqueuetimeout-ms", "use --max-block-ms")
-@retired("--key-serializer", "input is sent as the bytes that it is; --json takes base64")
-@retired("--value-serializer", "input is sent as the bytes that it is; --json takes base64")
-@retired("--old-producer", "there is no other producer: leave the flag out", takes_value=False)
-@retired("--new-producer", "there is no other producer: leave the flag out", takes_value=False)
 @cluster_options(known=KNOWN, old_config_flag="producer")
 def produce(settings: ClientSettings, name: str | None, files: tuple[str, ...], **flags: Any) -> int:
     """Send lines as records to TOPIC: of files, from a pipe, or typed at a prompt. FILE may be - for standard input.

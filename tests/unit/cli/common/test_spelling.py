@@ -50,8 +50,6 @@ def test_both_spellings_do_the_same(ottla: RunOttla, node: FakeNode) -> None:
         (("topics", "--list", "--broker-list", "host:1"), "--broker-list is gone; it has been renamed: use --bootstrap-server"),
         (("produce", "x", "--broker-list", "host:1"), "--broker-list is gone"),
         (("produce", "x", "--zookeeper=host:1"), "--zookeeper is gone"),
-        (("consume", "x", "--whitelist", "a"), "--whitelist is gone; use --include"),
-        (("consume", "x", "--new-consumer"), "--new-consumer is gone"),
         (("consume", "x", "--group", "g", "--partition", "0"), "the group chooses the partitions"),
         (("get-offsets", "--broker-list", "host:1"), "--broker-list is gone"),
         (("configs", "--zookeeper", "x", "--describe", "--topic", "x"), "--zookeeper is gone"),

@@ -168,7 +168,6 @@ def test_summary_comes_after_failures_too(ottla: RunOttla, node: FakeNode) -> No
         (("a", "--header", "h"), "--header takes NAME=VALUE"),
         (("a", "--timestamp", "soon"), "--timestamp does not understand 'soon'"),
         (("a", "--command-property", "transactional.id=t"), "this command uses no transactions"),
-        (("a", "--queue-size", "5"), "--queue-size is gone; use --max-memory-bytes"),
         (("a", "--broker-list", "b:1"), "use --bootstrap-server"),
     ],
 )
