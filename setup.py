@@ -5,7 +5,7 @@ compile them, the install continues and Python imports the pure files. Either al
 not accept objects of a pure one.
 `records/kernel_fields.pxd` and `kernel_views.pxd` are compiled into the others; the Python files beside them stay pure.
 `SHARED` has no source: it holds Cython's support code for memoryviews and functions, which would otherwise be compiled into
-each kernel. That halves the compile time (docs/decisions/0071).
+each kernel. That halves the compile time (docs/decisions/0002).
 
 -g0: debug information is a third of the compile time.
 -fwrapv: 64-bit integers wrap around on overflow, as in the pure kernels; in C overflow is undefined.

@@ -23,7 +23,7 @@ from bench.in_memory import REQUEST_BYTES_MAX, FakeStream, main
 
 from ottla.broker.net.connection import Connection
 from ottla.broker.node import Node
-from ottla.broker.request import ConnectionInfo
+from ottla.broker.requests.context import ConnectionInfo
 from ottla.env import Stream
 from ottla.ids import Uuid
 from ottla.wire.base import Message
@@ -70,7 +70,7 @@ class Consumer:
         self._connection = Connection(
             cast(Stream, self.stream),
             ConnectionInfo(number, "PLAINTEXT", ("127.0.0.1", 1)),
-            node.dispatcher,
+            node.pipeline,
             node.listeners.memory,
             REQUEST_BYTES_MAX,
             bytearray(READ_AHEAD_BYTES),

@@ -19,7 +19,7 @@ from bench.produce_bench import PARTITIONS, TOPIC, Producer, Shape, make_topic
 
 from ottla.broker.net.connection import Connection
 from ottla.broker.node import Node
-from ottla.broker.request import ConnectionInfo
+from ottla.broker.requests.context import ConnectionInfo
 from ottla.env import Stream
 from ottla.ids import Uuid
 from ottla.wire.codec import join_parts
@@ -44,7 +44,7 @@ class Consumer:
         connection = Connection(
             cast(Stream, self.stream),
             ConnectionInfo(1, "PLAINTEXT", ("127.0.0.1", 1)),
-            node.dispatcher,
+            node.pipeline,
             node.listeners.memory,
             REQUEST_BYTES_MAX,
             bytearray(READ_AHEAD_BYTES),

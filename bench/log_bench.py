@@ -14,7 +14,7 @@ measurements of the same moment can be compared. Files grow throughout, as logs 
     read                PartitionLog.read of consecutive 1 MB pieces, with their bytes
     read, ranges only   the same without the bytes, like a fetch that uses sendfile
 
-`append` must reach 0.5 of the write limit (exit code 1 if it does not). docs/decisions/0012-log-hot-path.md has the profile.
+`append` must reach 0.5 of the write limit (exit code 1 if it does not). docs/decisions/0005-hot-path.md has the profile.
 """
 
 import argparse

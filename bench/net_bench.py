@@ -16,9 +16,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from ottla.broker.dispatch import Dispatcher, HandlerModule
 from ottla.broker.net.listeners import Listeners
 from ottla.broker.net.settings import NetSettings
+from ottla.broker.requests.pipeline import HandlerModule, RequestPipeline
 from ottla.broker.services import Services
 from ottla.config.listeners import Listener
 from ottla.env import OpenMode, World
@@ -104,15 +104,15 @@ def ask(port: int, load: Load) -> None:
 
 
 async def serve(load: Load, file: File) -> str:
-    dispatcher = Dispatcher(cast(Services, SimpleNamespace()), DoingNothing(file).load)
-    listeners = Listeners(cast(World, SimpleNamespace(network=RealNetwork())), NetSettings(), dispatcher)
+    pipeline = RequestPipeline(cast(Services, SimpleNamespace()), DoingNothing(file).load)
+    listeners = Listeners(cast(World, SimpleNamespace(network=RealNetwork())), NetSettings(), pipeline)
     bound = await listeners.open([Listener("BENCH", "127.0.0.1", 0, "PLAINTEXT")])
     listeners.serve()
     child = os.fork()
     if child == 0:
         ask(bound["BENCH"][1], load)
         os._exit(0)
-    counters = dispatcher.counters
+    counters = pipeline.counters
     while not counters.connections.accepted:
         await asyncio.sleep(0.001)
     wall_s, cpu_s = time.perf_counter(), time.process_time()

@@ -26,7 +26,7 @@ from bench.in_memory import REQUEST_BYTES_MAX, FakeStream, main
 
 from ottla.broker.net.connection import Connection
 from ottla.broker.node import Node
-from ottla.broker.request import ConnectionInfo
+from ottla.broker.requests.context import ConnectionInfo
 from ottla.env import Stream
 from ottla.ids import Uuid
 from ottla.records.builder import build_batch
@@ -76,7 +76,7 @@ class Producer:
         self.connection = Connection(
             cast(Stream, self.stream),
             ConnectionInfo(producer_id, "PLAINTEXT", ("127.0.0.1", 1)),
-            node.dispatcher,
+            node.pipeline,
             node.listeners.memory,
             REQUEST_BYTES_MAX,
             bytearray(READ_AHEAD_BYTES),
@@ -122,7 +122,7 @@ async def make_topic(node: Node) -> Uuid:
     connection = Connection(
         cast(Stream, stream),
         ConnectionInfo(0, "PLAINTEXT", ("127.0.0.1", 1)),
-        node.dispatcher,
+        node.pipeline,
         node.listeners.memory,
         REQUEST_BYTES_MAX,
         bytearray(READ_AHEAD_BYTES),

@@ -1,4 +1,4 @@
-"""Writes the results of `make bench-servers`: bench/results.json, the plot, docs/benchmarks.md and the ten rows of the README.
+"""Writes the results of `make bench-servers`: bench/results.json, the plot, docs/benchmarks.md and the lines of the README.
 
     python -m bench.report        rewrite plot and documents from bench/results.json, without measuring
 
@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from bench import readme
+from bench.readme import ROOT, with_block
 from bench.side_by_side.errors import BenchFailed
 from bench.side_by_side.figures import Results
 from bench.side_by_side.plot import svg_text
 from bench.side_by_side.table import markdown_lines
 
-ROOT = Path(__file__).resolve().parent.parent
-README = ROOT / "README.md"
 DETAIL = ROOT / "docs" / "benchmarks.md"
 RESULTS = ROOT / "bench" / "results.json"
 PLOT = ROOT / "docs" / "bench.svg"
@@ -38,21 +38,6 @@ ORDER = (
     "compaction",
 )
 """The order of the table; a figure's key begins with one of these."""
-
-IN_README = (
-    "produce:1kb-6",
-    "produce:100b-6",
-    "cpu:1kb-6",
-    "consume:rate",
-    "consume:cpu",
-    "latency:p99",
-    "offsets:rate",
-    "transactions:rate",
-    "start",
-    "memory:load",
-    "many:rate",
-)
-"""The rows of the README: one for each subject, also where Ottla is slower or has missed a goal."""
 
 HOW = (
     "Both servers run with the same settings: Kafka's defaults, except that files of deleted topics are removed at once,",
@@ -141,15 +126,6 @@ def machine_line(results: Results) -> str:
     return f"Apache Kafka {facts['kafka']}, Python {facts['python']}, {facts['system']}, {facts['cpu']}, {facts['memory']}."
 
 
-def readme_block(results: Results) -> str:
-    """The README's lines between its markers: the plot and a few rows."""
-    lines = [machine_line(results), ""]
-    rows = Results(results.machine, {key: results.figures[key] for key in IN_README if key in results.figures})
-    if rows.figures:
-        lines += ["![Ratios to Apache Kafka](docs/bench.svg)", "", *markdown_lines(rows)]
-    return _text(lines)
-
-
 def detail_block(results: Results) -> str:
     """The lines of docs/benchmarks.md between its markers: the plot and all rows."""
     lines = [machine_line(results), ""]
@@ -195,19 +171,10 @@ def keep(measured: Results) -> None:
 
 
 def write(results: Results) -> None:
-    """Write the plot and the blocks of the documents."""
+    """Write the plot and the documents."""
     PLOT.write_text(svg_text(results), encoding="utf-8")
-    for document, measured in ((README, readme_block(results)), (DETAIL, detail_block(results))):
-        document.write_text(with_block(document, measured), encoding="utf-8")
-
-
-def with_block(document: Path, measured: str, begin: str = BEGIN, end: str = END) -> str:
-    """The text of a document with `measured` between its markers."""
-    before, _, rest = document.read_text(encoding="utf-8").partition(begin)
-    _, _, after = rest.partition(end)
-    if not rest or not after:
-        sys.exit(f"{document} has no markers {begin} … {end} for the figures")
-    return f"{before}{begin}\n{measured}{end}{after}"
+    DETAIL.write_text(with_block(DETAIL, detail_block(results), BEGIN, END), encoding="utf-8")
+    readme.write()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tables of the clients: for the terminal, README and docs/benchmarks.md, from bench/clients/results.json.
+"""The clients' tables, for the terminal and docs/benchmarks.md, and the lines of the README; from bench/clients/results.json.
 
 python -m bench.clients.report        rewrite the documents from the results, without measuring
 """
@@ -10,9 +10,10 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import report
+from bench import readme, report
 from bench.clients.cases import CASES, CEILING, CONSUME, PRODUCE
 from bench.clients.results import ClientResults, Comparison, comparisons
+from bench.readme import with_block
 from bench.side_by_side.figures import amount, samples_text
 
 RESULTS = report.ROOT / "bench" / "clients" / "results.json"
@@ -21,18 +22,6 @@ HEADING = ("what", "best of the others", "Ottla", "ratio", "raw protocol", "goal
 CEILING_COLUMN = HEADING.index("raw protocol")
 NO_DETAIL = "–"
 NOT_MEASURED = "Not measured yet: `make bench-clients`.\n"
-IN_README = (
-    *(f"produce:{use}:{case}" for case in ("100 B", "1 KB, keys") for use in ("Ottla send", "Ottla send_many", "Ottla Arrow")),
-    *(f"produce:{use}:100 B" for use in ("Ottla asyncio", "Ottla send, pure Python", "memory")),
-    *(f"consume:{use}:{case}" for case in ("100 B", "1 KB, keys") for use in ("Ottla poll", "Ottla batches", "Ottla Arrow")),
-    *(f"consume:{use}:100 B" for use in ("Ottla asyncio", "Ottla poll, pure Python")),
-    "consume:memory:100 B",
-    "latency:delivery_p99_ms",
-    "latency:end_p99_ms",
-    "latency:waited_p50_ms",
-    "latency:waited_p50_ms:asyncio",
-)
-"""The rows of the README, also where a goal is missed."""
 HOW = (
     "One Ottla broker in its own process serves all clients in turn, round by round, each in a new process and with one record",
     "stored or read before the clock starts. Every producer is idempotent (acks=all) and waits for the delivery result of",
@@ -123,14 +112,6 @@ def machine_line(results: ClientResults) -> str:
     return f"Python {facts['python']}, {peers}, {facts['system']}, {facts['cpu']}, {facts['memory']}."
 
 
-def readme_block(results: ClientResults | None) -> str:
-    """The README's lines between its markers."""
-    if results is None:
-        return NOT_MEASURED
-    rows = [row for row in comparisons(results) if row.key in IN_README]
-    return "\n".join([machine_line(results), "", *markdown_lines(rows)]) + "\n"
-
-
 def detail_block(results: ClientResults | None) -> str:
     """The lines of docs/benchmarks.md between its markers."""
     if results is None:
@@ -152,10 +133,9 @@ def keep(results: ClientResults) -> None:
 
 
 def write() -> None:
-    """Write the blocks of the documents."""
-    results = load()
-    for document, measured in ((report.README, readme_block(results)), (report.DETAIL, detail_block(results))):
-        document.write_text(report.with_block(document, measured, BEGIN, END), encoding="utf-8")
+    """Write the documents."""
+    report.DETAIL.write_text(with_block(report.DETAIL, detail_block(load()), BEGIN, END), encoding="utf-8")
+    readme.write()
 
 
 if __name__ == "__main__":

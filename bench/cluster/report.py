@@ -1,11 +1,12 @@
-"""Writes the figures of `bench.cluster`: its results.json, and the tables of README and docs/benchmarks.md.
+"""Writes the figures of `bench.cluster`: its results.json, docs/benchmarks.md, and the lines of the README.
 
 python -m bench.cluster.report        rewrite the documents from the results, without measuring
 """
 
 from __future__ import annotations
 
-from bench import report
+from bench import readme, report
+from bench.readme import with_block
 from bench.side_by_side.figures import Results
 from bench.side_by_side.table import markdown_lines
 
@@ -13,22 +14,6 @@ SOURCES = report.ROOT / "src" / "ottla"
 RESULTS = report.ROOT / "bench" / "cluster" / "results.json"
 BEGIN, END = "<!-- cluster:begin -->", "<!-- cluster:end -->"
 NOT_MEASURED = "Not measured yet: `make bench-cluster`.\n"
-IN_README = (
-    "start",
-    "memory",
-    "produce:1kb-r1",
-    "produce:1kb-r3",
-    "produce:1kb-r3-cpu",
-    "produce:100b-r1",
-    "produce:100b-r3",
-    "latency:p99",
-    "leader",
-    "failover",
-    "many:r3-idle",
-    "many:r3-memory",
-    "many:r3-leaders",
-)
-"""The rows of the README, also where a goal is missed."""
 HOW = (
     "Three nodes of each side run in turn on the same machine, every node a broker and a controller in one process. Both sides",
     "have the same settings: Kafka's defaults, but broker sessions of 3 s with heartbeats every 0.3 s, and files of deleted",
@@ -36,15 +21,6 @@ HOW = (
     "of the three nodes, per 10^9 bytes of values. Figures are medians, with the smallest and the largest of the rounds in",
     "brackets; a ratio is Ottla's figure divided by Apache Kafka's of the same round.",
 )
-
-
-def readme_block(results: Results | None) -> str:
-    """The README's lines between its markers."""
-    if results is None:
-        return NOT_MEASURED
-    keys = [f"cluster:{key}" for key in IN_README]
-    rows = Results(results.machine, {key: results.figures[key] for key in keys if key in results.figures})
-    return "\n".join([report.machine_line(results), "", *markdown_lines(rows)]) + "\n"
 
 
 def detail_block(results: Results | None) -> str:
@@ -66,10 +42,9 @@ def keep(measured: Results) -> None:
 
 
 def write() -> None:
-    """Write the blocks of the documents."""
-    results = load()
-    for document, measured in ((report.README, readme_block(results)), (report.DETAIL, detail_block(results))):
-        document.write_text(report.with_block(document, measured, BEGIN, END), encoding="utf-8")
+    """Write the documents."""
+    report.DETAIL.write_text(with_block(report.DETAIL, detail_block(load()), BEGIN, END), encoding="utf-8")
+    readme.write()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The table of a run: for the terminal, and as Markdown for README and docs/benchmarks.md. Pure."""
+"""The table of a run: for the terminal, and as Markdown for docs/benchmarks.md. Pure."""
 
 from bench.side_by_side.figures import APACHE, OTTLA, Figure, Results, ratio_text, samples_text
 

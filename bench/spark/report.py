@@ -1,11 +1,12 @@
-"""Writes the figures of `bench.spark`: its results.json, the plot, and the tables of README and docs/benchmarks.md.
+"""Writes the figures of `bench.spark`: its results.json, the plot, docs/benchmarks.md, and the lines of the README.
 
 python -m bench.spark.report        rewrite plot and documents from the results, without measuring
 """
 
 from __future__ import annotations
 
-from bench import report
+from bench import readme, report
+from bench.readme import with_block
 from bench.side_by_side.figures import Results
 from bench.side_by_side.plot import svg_text
 from bench.side_by_side.table import markdown_lines, terminal_text
@@ -13,11 +14,9 @@ from bench.side_by_side.table import markdown_lines, terminal_text
 RESULTS = report.ROOT / "bench" / "spark" / "results.json"
 PLOT = report.ROOT / "docs" / "bench-spark.svg"
 BEGIN, END = "<!-- spark:begin -->", "<!-- spark:end -->"
-OTHER = "Spark's connector"
+OTHER = readme.SPARK
 RATIO_MAX = 4.0
 NOT_MEASURED = "Not measured yet: `make bench-spark`.\n"
-IN_README = ("source:100", "source:1000", "sink:100", "sink:1000", "sink:100-exactly", "burst", "latency:p50", "partitions:64")
-"""The rows of the README, also where a goal is missed."""
 HOW = (
     "One Ottla broker in its own process serves Spark's own Kafka connector and Ottla's source and sink in turn, round by",
     "round, in one session with two cores and the settings that Ottla's own sessions have (Arrow batches of 4 MB), after one",
@@ -36,14 +35,6 @@ def machine_line(results: Results) -> str:
 
 def terminal(results: Results) -> str:
     return terminal_text(results, OTHER)
-
-
-def readme_block(results: Results | None) -> str:
-    """The README's lines between its markers."""
-    if results is None:
-        return NOT_MEASURED
-    rows = Results(results.machine, {key: results.figures[key] for key in IN_README if key in results.figures})
-    return "\n".join([machine_line(results), "", *markdown_lines(rows, OTHER)]) + "\n"
 
 
 def detail_block(results: Results | None) -> str:
@@ -66,12 +57,12 @@ def keep(measured: Results) -> None:
 
 
 def write() -> None:
-    """Write the plot and the blocks of the documents."""
+    """Write the plot and the documents."""
     results = load()
     if results is not None:
         PLOT.write_text(plot_text(results), encoding="utf-8")
-    for document, measured in ((report.README, readme_block(results)), (report.DETAIL, detail_block(results))):
-        document.write_text(report.with_block(document, measured, BEGIN, END), encoding="utf-8")
+    report.DETAIL.write_text(with_block(report.DETAIL, detail_block(results), BEGIN, END), encoding="utf-8")
+    readme.write()
 
 
 def plot_text(results: Results) -> str:

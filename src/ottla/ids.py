@@ -1,4 +1,4 @@
-"""Identifiers: UUIDs in Kafka's text form, topic partitions, where a record is, the rules for topic names.
+"""Identifiers: UUIDs in Kafka's text form, topic partitions, where a record is, principals, the rules for topic names.
 
 Kafka UUIDs are 16 bytes on the wire and are shown as URL-safe base64 without padding. In Ottla a UUID *is* its 16 bytes:
 hashable, comparable, free to decode. The text form is only for output and config files.
@@ -25,6 +25,21 @@ METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
 
 DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST = (Uuid(bytes(15) + bytes([last])) for last in range(3))
 """Reserved values in place of a log directory's id: not reported by an old broker, not chosen yet, failed."""
+
+
+class Principal(NamedTuple):
+    """The authenticated identity of a peer, as in `User:alice`."""
+
+    type: str = "User"
+    name: str = "ANONYMOUS"
+    is_token_authenticated: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.type}:{self.name}"
+
+
+ANONYMOUS = Principal()
+"""Who has not logged in."""
 
 
 class InvalidUuid(OttlaError):

@@ -1,4 +1,4 @@
-"""The same attacks on Apache Kafka, for the figures in docs/decisions/0080: what its bystander waits, and what it answers.
+"""The same attacks on Apache Kafka, to compare with (docs/decisions/0009): what its bystander waits, and what it answers.
 
 Some of them end Apache Kafka (OutOfMemoryError), or keep it from answering for minutes: that is the figure then.
 """
@@ -33,7 +33,7 @@ LARGEST = (
     ("Fetch", "deep"),
     ("OffsetCommit", "deep"),
 )
-"""The requests of docs/decisions/0080 that have the most elements. Not Metadata: Apache Kafka would create 60,000 topics."""
+"""The requests with the most elements. Not Metadata: Apache Kafka would create 60,000 topics."""
 
 
 @pytest.mark.parametrize("connections", [1, 20])

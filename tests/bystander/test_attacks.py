@@ -1,7 +1,7 @@
 """One client cannot stop the others: expensive requests, from 1 and from 20 connections, beside a client that produces.
 
 Each test attacks a node for a few seconds. The bystander's longest wait is at most `WAIT_S_MAX` more than before the attack,
-and the node's memory stays below `MEMORY_BYTES_MAX`. The cases are those of docs/decisions/0080.
+and the node's memory stays below `MEMORY_BYTES_MAX`. docs/decisions/0009 has the promises.
 """
 
 from collections.abc import Iterator

@@ -14,7 +14,7 @@ from tests.support.hostile.hostile_node import HostileNode, linux_only
 from tests.support.hostile.largest import largest_request
 from tests.support.peers.topics import make_topic
 
-from ottla.broker.handlers import MODULES
+from ottla.broker.requests.apis import ON_BROKER
 from ottla.wire.apis import APIS
 
 pytestmark = linux_only
@@ -24,7 +24,7 @@ QUICK = {
 }
 ATTACK_S = 1.5
 SHAPES = ("wide", "deep", "repeated")
-NAMES = sorted(APIS[key].name for key in MODULES)
+NAMES = sorted(APIS[key].name for key in ON_BROKER)
 
 
 def sweep() -> Iterator[Any]:

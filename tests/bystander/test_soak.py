@@ -25,7 +25,7 @@ from tests.support.peers.load import Load
 from tests.support.peers.ottla_clients import Faces
 from tests.support.peers.topics import make_topic
 
-from ottla.broker.handlers import MODULES
+from ottla.broker.requests.apis import ON_BROKER
 from ottla.records.compression import Codec
 from ottla.wire.apis import APIS
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -48,7 +48,7 @@ def attack_frames() -> Iterator[list[bytes]]:
         [attacks.producers("bystander", 1000)],
     ]
     # Fetch comes first: the sessions that it fills up to their limit stay, which is no growth.
-    names = sorted((APIS[key].name for key in MODULES), key=lambda name: (name != "Fetch", name))
+    names = sorted((APIS[key].name for key in ON_BROKER), key=lambda name: (name != "Fetch", name))
     shapes = itertools.cycle([(name, shape) for name in names for shape in ("wide", "deep", "repeated")])
     for expensive in itertools.cycle(prepared):
         yield expensive

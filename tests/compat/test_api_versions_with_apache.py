@@ -14,7 +14,7 @@ from tests.support.nodes.net_server import EchoServer
 from tests.support.servers.apache_kafka import ApacheKafka, KafkaServer
 
 from ottla.broker.handlers.cluster.api_versions import served
-from ottla.broker.request import CloseConnection, ConnectionInfo
+from ottla.broker.requests.context import CloseConnection, ConnectionInfo
 from ottla.metadata.features import SUPPORTED_FEATURES
 from ottla.metadata.image.image import MetadataImage, Provenance
 from ottla.wire.apis import APIS, ApiKey
@@ -59,14 +59,14 @@ def apaches_answer(server: KafkaServer, is_controller: bool, request: bytes) -> 
 def our_answer(is_controller: bool, request: bytes, image: MetadataImage, kraft_version: int) -> bytes | None:
     async def ask() -> bytes | None:
         echo = EchoServer(None)  # type: ignore[arg-type]  # it is never started
-        services = echo.dispatcher.services
+        services = echo.pipeline.services
         assert services is not None
         services.metadata.image = image
         services.metadata.features_offset = image.provenance.offset
         services.quorum.kraft_version = kraft_version  # type: ignore[misc]  # a stand-in
         info = ConnectionInfo(1, "L", ("peer", 1), is_controller)
         try:
-            parts = echo.dispatcher.dispatch(info, bytearray(request[4:]))
+            parts = echo.pipeline.handle(info, bytearray(request[4:]))
         except CloseConnection:
             return None
         assert isinstance(parts, list)

@@ -10,11 +10,11 @@ from tests.support.servers.apache_kafka import CLUSTER_ID, ApacheKafka
 from tests.support.servers.kafka_server import default_properties, free_ports, properties_text
 from tests.support.servers.ottla_server import format_ottla, run_ottla
 
-from ottla.broker.hosts.controller import ControllerHost
-from ottla.broker.hosts.metadata_loader import MetadataLoader
-from ottla.broker.hosts.quorum import QuorumHost
-from ottla.broker.hosts.snapshot_writer import SnapshotWriter
-from ottla.broker.hosts.starting import start_metadata
+from ottla.broker.runtime.controller import ControllerRuntime
+from ottla.broker.runtime.metadata_loader import MetadataLoader
+from ottla.broker.runtime.quorum import QuorumRuntime
+from ottla.broker.runtime.snapshot_writer import SnapshotWriter
+from ottla.broker.runtime.starting import start_metadata
 from ottla.config.broker import BrokerConfig
 from ottla.env.real.world import real_world
 from ottla.ids import Uuid, uuid_text
@@ -211,11 +211,11 @@ class OttlaTurn:
             meta = read_meta_properties(world.disk, str(self.data_dir))
             assert meta is not None
             assert meta.directory_id is not None
-            quorum = await QuorumHost.open(world, self._config, meta.directory_id)
+            quorum = await QuorumRuntime.open(world, self._config, meta.directory_id)
             loader = MetadataLoader(self._publish, SnapshotWriter(world.clock, self._config, quorum))
             endpoints = [Endpoint("CONTROLLER", "127.0.0.1", 29093, 0)]
             settings = ControllerSettings(meta.cluster_id, meta.node_id)
-            controller = ControllerHost(world, self._config, settings, quorum, loader, endpoints)
+            controller = ControllerRuntime(world, self._config, settings, quorum, loader, endpoints)
             await start_metadata(quorum, loader, controller, endpoints)
             found = loader.published
             await controller.write(lambda state, now_ms: Decision(None, records))

@@ -12,13 +12,13 @@ from tests.support.hostile.hostile_requests import TOPICS, random_request, tampe
 from tests.support.peers.raw_client import ConnectionClosed, RawClient
 from tests.support.peers.topics import make_topic
 
-from ottla.broker.handlers import MODULES
+from ottla.broker.requests.apis import ON_BROKER
 from ottla.wire.apis import APIS, ApiKey
 from ottla.wire.codec import decode_all
 from ottla.wire.headers import parse_request, read_response_header
 
 ANSWER_S_MAX = 20
-API_KEYS = sorted(MODULES.keys() - {ApiKey.UNREGISTER_BROKER})
+API_KEYS = sorted(ON_BROKER.keys() - {ApiKey.UNREGISTER_BROKER})
 """As with Apache Kafka, a living broker can be unregistered by who may do so: then it serves no more."""
 
 SETTINGS = {"keyed": {"cleanup.policy": "compact"}, "small": {"max.message.bytes": 1000}}

@@ -6,9 +6,8 @@ from typing import Any, cast
 import pytest
 from tests.support.hostile.hostile_requests import random_request
 
-from ottla.broker.dispatch import load_module
-from ottla.broker.handlers import MODULES
-from ottla.broker.request import CloseConnection, ConnectionInfo, RequestContext
+from ottla.broker.requests.apis import ON_BROKER, load_handler
+from ottla.broker.requests.context import CloseConnection, ConnectionInfo, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.apis import APIS, ApiKey
@@ -18,9 +17,9 @@ from ottla.wire.headers import encode_response, parse_request, read_response_hea
 ERRORS = (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.INVALID_REQUEST)
 
 
-@pytest.mark.parametrize("api_key", sorted(MODULES), ids=lambda key: APIS[key].name)
+@pytest.mark.parametrize("api_key", sorted(ON_BROKER), ids=lambda key: APIS[key].name)
 def test_refusals_can_be_written(api_key: int) -> None:
-    module = load_module(api_key)
+    module = load_handler(api_key)
     assert module is not None
     api = APIS[api_key]
     connection = ConnectionInfo(1, "PLAINTEXT", ("127.0.0.1", 1))

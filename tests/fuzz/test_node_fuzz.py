@@ -14,7 +14,7 @@ from tests.support.cases.wire_golden import Golden, golden_cases
 from tests.support.servers.kafka_server import KafkaServer
 from tests.support.servers.ottla_server import start_ottla
 
-from ottla.broker.handlers import MODULES, ON_CONTROLLER
+from ottla.broker.requests.apis import ON_BROKER, ON_CONTROLLER
 from ottla.wire.apis import APIS
 from ottla.wire.headers import request_header_version
 
@@ -31,7 +31,7 @@ def server() -> Iterator[KafkaServer]:
 
 
 def requests() -> list[Golden]:
-    return [case for case in golden_cases() if case.cls.__name__.endswith("Request") and case.cls.KEY in MODULES]
+    return [case for case in golden_cases() if case.cls.__name__.endswith("Request") and case.cls.KEY in ON_BROKER]
 
 
 def frame(case: Golden, body: bytes) -> bytes:
@@ -66,7 +66,7 @@ def check(server: KafkaServer, what: str) -> None:
         assert mark not in log, what
 
 
-@pytest.mark.parametrize("key", sorted(MODULES), ids=lambda key: APIS[key].name)
+@pytest.mark.parametrize("key", sorted(ON_BROKER), ids=lambda key: APIS[key].name)
 def test_requests_of_one_api(server: KafkaServer, key: int) -> None:
     random = Random(key)
     for case in requests():

@@ -56,7 +56,7 @@ def test_readme_names_the_make_targets() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "make demo" in readme
     assert "make test" in readme
-    assert readme.count("<!-- bench:begin -->") == readme.count("<!-- bench:end -->") == 1
+    assert readme.count("<!-- figures:begin -->") == readme.count("<!-- figures:end -->") == 1
 
 
 def test_examples_in_the_readme_work() -> None:
@@ -80,13 +80,34 @@ def test_links_between_documents_are_not_broken() -> None:
     assert broken == []
 
 
-def test_decisions_are_numbered_once_each() -> None:
-    decisions = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
-    numbers = [int(path.name[:4]) for path in decisions]
-    assert numbers == sorted(set(numbers)), "two decisions share a number"
-    for path, number in zip(decisions, numbers, strict=True):
-        assert re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", path.name)
-        assert path.read_text(encoding="utf-8").startswith(f"# {number}. "), f"{path.name} does not begin with its number"
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+
+
+def test_decisions_are_numbered_without_gaps_and_listed() -> None:
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
+    assert DECISIONS
+    for number, path in enumerate(DECISIONS, start=1):
+        text = path.read_text(encoding="utf-8")
+        assert re.fullmatch(rf"{number:04d}-[a-z0-9-]+\.md", path.name)
+        title = re.match(rf"# {number}\. (.+)", text)
+        assert title, f"{path.name} does not begin with its number"
+        assert f"- [{number:04d}]({path.name}) {title[1]}\n" in index, f"{path.name} is not in the index"
+        sections = re.findall(r"^## (\w+)", text, flags=re.MULTILINE)
+        assert [sections[0], sections[-1]] == ["Context", "Figure"], path.name
+        assert len(text.splitlines()) <= 75, f"{path.name} is longer than a page"
+
+
+def test_decisions_that_are_named_exist() -> None:
+    names = {path.stem for path in DECISIONS}
+    numbers = {name[:4] for name in names}
+    dangling = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path in text_files()
+        if path.suffix in TEXT_SUFFIXES and path.resolve() != Path(__file__).resolve()
+        for found in re.finditer(r"[dD]ecisions?[ /](\d{4})(-[\w-]+)?", path.read_text(encoding="utf-8", errors="replace"))
+        if found[1] not in numbers or (found[2] and found[0].rpartition("/")[2] not in names)
+    ]
+    assert dangling == []
 
 
 def test_files_contain_no_paths_of_a_developers_machine() -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.hosts import snapshot_writer
-from ottla.broker.hosts.controller import ControllerHost
-from ottla.broker.hosts.coordinators.transaction_endings import Endings
-from ottla.broker.hosts.metadata_log import MetadataLog
+from ottla.broker.runtime import snapshot_writer
+from ottla.broker.runtime.controller import ControllerRuntime
+from ottla.broker.runtime.coordinators.transaction_endings import Endings
+from ottla.broker.runtime.metadata_log import MetadataLog
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.image.image import MetadataImage
 from ottla.raft.replica import Replica
@@ -40,14 +40,14 @@ def epochs_are_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def active_before_commit(patch: pytest.MonkeyPatch) -> None:
-    leader_changed = ControllerHost.leader_changed
+    leader_changed = ControllerRuntime.leader_changed
 
-    def activate_at_once(controller: ControllerHost, leader_id: int | None, epoch: int) -> None:
+    def activate_at_once(controller: ControllerRuntime, leader_id: int | None, epoch: int) -> None:
         leader_changed(controller, leader_id, epoch)
         if controller._elected_epoch is not None and controller._quorum.is_leader:
             controller._activate(epoch)
 
-    patch.setattr(ControllerHost, "leader_changed", activate_at_once)
+    patch.setattr(ControllerRuntime, "leader_changed", activate_at_once)
 
 
 def snapshots_skip_a_record(patch: pytest.MonkeyPatch) -> None:
@@ -72,13 +72,13 @@ def markers_go_to_one_node(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_renounced_controller_answers(patch: pytest.MonkeyPatch) -> None:
-    def answer_waiting(controller: ControllerHost, refusal: Exception) -> None:
+    def answer_waiting(controller: ControllerRuntime, refusal: Exception) -> None:
         for _, committed in controller._waiting:
             if not committed.done():
                 committed.set_result(None)
         controller._waiting.clear()
 
-    patch.setattr(ControllerHost, "_refuse_waiting", answer_waiting)
+    patch.setattr(ControllerRuntime, "_refuse_waiting", answer_waiting)
 
 
 MUTATIONS = {

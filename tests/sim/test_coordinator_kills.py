@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.hosts.coordinators import runtime
-from ottla.broker.hosts.coordinators.hosted_shard import HostedShard
-from ottla.broker.hosts.coordinators.runtime import CoordinatorRuntime
-from ottla.broker.hosts.coordinators.transaction_endings import Endings
-from ottla.broker.hosts.coordinators.transaction_markers import MarkerWriter
-from ottla.broker.hosts.coordinators.transactions import TransactionHost
+from ottla.broker.runtime.coordinators import runtime
+from ottla.broker.runtime.coordinators.hosted_shard import HostedShard
+from ottla.broker.runtime.coordinators.runtime import CoordinatorRuntime
+from ottla.broker.runtime.coordinators.transaction_endings import Endings
+from ottla.broker.runtime.coordinators.transaction_markers import MarkerWriter
+from ottla.broker.runtime.coordinators.transactions import TransactionRuntime
 from ottla.client.admin.aio import Admin
 from ottla.client.admin.topics import NewTopic
 from ottla.client.consumer.asynchronous import Consumer
@@ -60,7 +60,7 @@ STEPS: dict[str, tuple[type[Any], str]] = {
     "records are committed": (HostedShard, "_settle"),
     "markers are sent": (Endings, "_send"),
     "marker is written": (MarkerWriter, "write"),
-    "partition is verified": (TransactionHost, "begin_verification"),
+    "partition is verified": (TransactionRuntime, "begin_verification"),
 }
 LOADING = frozenset({"load begins", "client is refused during the load", "load is over"})
 """Steps that come only after another coordinator has gone."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.hosts.coordinators import hosted_shard, runtime
-from ottla.broker.hosts.coordinators.hosted_shard import HostedShard
-from ottla.broker.hosts.coordinators.transaction_endings import Ending
+from ottla.broker.runtime.coordinators import hosted_shard, runtime
+from ottla.broker.runtime.coordinators.hosted_shard import HostedShard
+from ottla.broker.runtime.coordinators.transaction_endings import Ending
 from ottla.coordinator.contract import Effects, NoFastReplay
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.consumer import reconciling

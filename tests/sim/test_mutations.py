@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.hosts.metadata_log import MetadataLog
-from ottla.broker.hosts.producer_ids import ProducerIds
 from ottla.broker.partitions.partition import Partition
+from ottla.broker.runtime.metadata_log import MetadataLog
+from ottla.broker.runtime.producer_ids import ProducerIds
 from ottla.log import flush
 from ottla.log.directories.upkeep import Upkeep
 from ottla.log.producers.producer_state import ProducerState

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.hosts.coordinators import hosted_shard
-from ottla.broker.hosts.coordinators.hosted_shard import HostedShard
 from ottla.broker.partitions.in_sync import NO_BROKER_EPOCH, InSyncReplicas, RemoteReplica
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.partitions.partitions import Partitions
+from ottla.broker.runtime.coordinators import hosted_shard
+from ottla.broker.runtime.coordinators.hosted_shard import HostedShard
 from ottla.metadata.controller import alter_partition
 from ottla.metadata.controller.partition_change import PartitionChange
 from ottla.sim.cluster.run import run_cluster_seed

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.servers.postgres_server import PostgresServer, postgres_programs
+from tests.support.servers.tls_server import port_of_tls
 
 from ottla.testing import Broker
 
@@ -78,3 +80,9 @@ def postgres() -> Iterator[PostgresServer]:
     server = PostgresServer(programs)
     yield server
     server.close()
+
+
+@pytest.fixture
+def tls_port(tmp_path: Path) -> Iterator[int]:
+    with port_of_tls(tmp_path) as port:
+        yield port

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
-import ssl
-import threading
-from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
-from tests.support.servers.certificates import Authority
-from tests.support.servers.tls_server import server_context
 
+from ottla.env.real.tls_errors import protocol_mismatch
 from ottla.errors import TimeoutError
-from ottla.spark.errors import SinkError, SourceError, plain_errors, protocol_mismatch, reason_of, sentence_of
+from ottla.spark.errors import SinkError, SourceError, plain_errors, reason_of, sentence_of
 from ottla.testing import Broker
 
 
@@ -48,6 +41,25 @@ def test_server_without_ottla_is_told_what_to_install() -> None:
     assert sentence_of(RuntimeError("[DATA_SOURCE_NOT_FOUND] Failed to find the data source: kafka. Make sure")) is None
 
 
+def test_error_of_a_connect_server_without_ottla_says_what_to_install() -> None:
+    """In the exception that a plain program gets."""
+    from pyspark.errors.exceptions.connect import AnalysisException
+
+    import ottla.spark  # noqa: F401  # wraps PySpark's errors
+
+    text = "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: {}. Make sure the provider name is correct. SQLSTATE: 42K02"
+    ours, theirs = (
+        AnalysisException(message=text.format(name), server_stacktrace="at x", display_server_stacktrace=True)
+        for name in ("ottla", "kafka")
+    )
+    assert str(ours).endswith(
+        'ottla. It is not installed there: run pip install "ottla[spark]" in the Python of the Spark Connect server or, '
+        "without one, in the Python that PYSPARK_PYTHON names (python3 by default), and start it again"
+    )
+    assert sentence_of(ours) is not None
+    assert str(theirs) == text.format("kafka") + "\n\nJVM stacktrace:\nat x"
+
+
 def test_other_errors_have_no_sentence_of_ours() -> None:
     assert sentence_of(RuntimeError("division by zero")) is None
 
@@ -57,26 +69,6 @@ def test_reason_of_an_error_of_java_is_its_message() -> None:
     assert reason_of(RuntimeError(text)) == "it is full"
     assert reason_of(RuntimeError("one\ntwo")) == "one"
     assert reason_of(RuntimeError()) == "RuntimeError"
-
-
-@pytest.fixture
-def tls_port(tmp_path: Path) -> Iterator[int]:
-    """A port that speaks TLS and nothing else."""
-    context = server_context(Authority(tmp_path / "trusted").issue("localhost", ["IP:127.0.0.1"]))
-
-    def serve() -> None:
-        while True:
-            try:
-                connection, _ = server.accept()
-            except OSError:
-                return
-            with suppress(ssl.SSLError, OSError), connection:
-                context.wrap_socket(connection, server_side=True).close()
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=serve, daemon=True).start()
-        yield server.getsockname()[1]
-        server.shutdown(socket.SHUT_RDWR)
 
 
 def test_port_of_another_protocol_is_named(tls_port: int) -> None:

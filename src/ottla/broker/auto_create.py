@@ -11,27 +11,31 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ottla.broker.hosts.coordinators.internal_topics import creatable, internal_topic
+from ottla.broker.channel.forwarded import ForwardedRequest
+from ottla.broker.runtime.coordinators.internal_topics import creatable, internal_topic
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS, topic_name_fault
+from ottla.wire.apis import APIS
 from ottla.wire.elements import MANY_ELEMENTS
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 if TYPE_CHECKING:
-    from ottla.broker.lane import Pauses
+    from ottla.broker.requests.context import RequestContext
+    from ottla.broker.requests.scheduler import Pauses
     from ottla.broker.services import Services
 
 _DEFAULT = -1
 
 
-async def create_missing(services: Services, names: Sequence[str], pauses: Pauses) -> dict[str, int]:
-    """Create the topics `names`; returns the error code of each that could not be created."""
+async def create_missing(context: RequestContext, names: Sequence[str], pauses: Pauses) -> dict[str, int]:
+    """Create the topics `names` in the name of the client that asks; returns the error code of each that was not created."""
+    services = context.services
     make = partial(_wanted, services, names)
     wanted, codes = await pauses.off_loop(make) if len(names) > MANY_ELEMENTS else make()
     if not wanted:
         return codes
     request = CreateTopicsRequest(topics=wanted)
-    response = await services.door.call(request)
+    response = await services.channel.forward(ForwardedRequest.of(context, request, APIS[request.KEY].newest))
     await services.loader.caught_up()
     for result in response.topics:
         if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):

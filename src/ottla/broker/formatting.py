@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.broker.hosts.activation import BOOTSTRAP_CHECKPOINT
+from ottla.broker.runtime.activation import BOOTSTRAP_CHECKPOINT
 from ottla.env import OpenMode
 from ottla.errors import OttlaError, remedy_for
 from ottla.ids import Uuid, uuid_text

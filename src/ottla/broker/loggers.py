@@ -10,7 +10,7 @@ import logging
 from collections.abc import Collection
 from typing import Final, Protocol
 
-from ottla.broker.request_log import request_log
+from ottla.broker.requests.request_log import request_log
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import near_words

@@ -1,6 +1,6 @@
 """Loop health: how long requests and background work hold the event loop, and a log line for holds that others notice.
 
-While one request or task step runs, all others wait. Dispatch measures its requests with the clock readings that it takes
+While one request or task step runs, all others wait. The pipeline measures its requests with the clock readings that it takes
 anyway and notes the long ones here. `env/loop_watch.py` reports the turns of the loop that took long, whatever ran in them,
 with the place where the loop's thread was seen. A hold of `LOGGED_S` gets a warning that names the request, its client and the
 place; background work is named by its room. At most one line per cause in `LINE_EVERY_S`: a client that causes holds on purpose
@@ -16,8 +16,8 @@ import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ottla.broker.net.counters import ApiCounters
-from ottla.broker.request import ConnectionInfo
+from ottla.broker.requests.context import ConnectionInfo
+from ottla.broker.requests.counters import ApiCounters
 from ottla.env.loop_watch import LoopTurn, LoopWatch
 
 logger = logging.getLogger("ottla.loop")
@@ -29,16 +29,16 @@ NOTED_S = 0.02
 LINE_EVERY_S = 10.0
 
 WORK_OF_MODULES = (
-    ("ottla.broker.dispatch", "requests"),
+    ("ottla.broker.requests.pipeline", "requests"),
     ("ottla.broker.handlers", "requests"),
     ("ottla.log.compaction", "compaction"),
-    ("ottla.broker.hosts.coordinators", "coordinators"),
+    ("ottla.broker.runtime.coordinators", "coordinators"),
     ("ottla.broker.metrics", "metrics"),
     ("ottla.broker.partitions.upkeep_loop", "upkeep"),
     ("ottla.broker.purgatory", "parked requests"),
     ("ottla.broker.node._publish", "publishing"),
     ("ottla.broker.node", "start and stop"),
-    ("ottla.broker.hosts", "metadata log"),
+    ("ottla.broker.runtime", "metadata log"),
     ("ottla.broker.net", "network"),
     ("ottla.env.real", "network"),
 )

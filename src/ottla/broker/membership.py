@@ -1,7 +1,7 @@
 """This broker's membership in its cluster: registration, unfencing, state of its log directories, controlled shutdown.
 
-BrokerRegistration and BrokerHeartbeat requests go through the controller's door. With a controller on another node a task sends
-heartbeats, because the controller fences a broker that it does not hear. None are sent if the only controller is in this
+BrokerRegistration and BrokerHeartbeat requests go through the controller's channel. With a controller on another node a task
+sends heartbeats, because the controller fences a broker that it does not hear. None are sent if the only controller is in this
 process: when the process ends, so does the controller. A broker that is unregistered while it runs registers again (`rejoin`);
 one whose id another process has taken over stops (`roles/broker_role.py`). One event loop.
 """
@@ -28,8 +28,8 @@ from ottla.wire.messages.broker_registration import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.doors import ControllerDoor
-    from ottla.broker.hosts.metadata_loader import MetadataLoader
+    from ottla.broker.channel import ControllerChannel
+    from ottla.broker.runtime.metadata_loader import MetadataLoader
     from ottla.env.clock import Clock
     from ottla.metadata.image.cluster import BrokerRegistration, Endpoint
     from ottla.metadata.image.image import MetadataImage
@@ -59,7 +59,7 @@ class Membership:
 
     def __init__(
         self,
-        door: ControllerDoor,
+        channel: ControllerChannel,
         loader: MetadataLoader,
         cluster_id: str,
         node_id: int,
@@ -71,7 +71,7 @@ class Membership:
         self._registration_timeout_ms = registration_timeout_ms
         self._interval_ms = heartbeat_interval_ms
         self._heartbeats: asyncio.Task[None] | None = None
-        self._door = door
+        self._channel = channel
         self._loader = loader
         self._cluster_id = cluster_id
         self._node_id = node_id
@@ -207,7 +207,7 @@ class Membership:
         deadline_s, is_logged = loop.time() + self._registration_timeout_ms / 1000, False
         while True:
             try:
-                response: BrokerRegistrationResponse = await self._door.call(request, self._registration_timeout_ms)
+                response: BrokerRegistrationResponse = await self._channel.call(request, self._registration_timeout_ms)
                 return response
             except KafkaError as refused:
                 is_duplicate = refused.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
@@ -269,7 +269,7 @@ class Membership:
         if request is None or self._has_left:
             return  # under way, or not needed
         try:
-            await self._door.call(request)
+            await self._channel.call(request)
         except (KafkaError, LogDirectoryFailed) as refused:
             logger.warning("could not give the controller the log directories, and try again later: %s", refused)
             self._registration = request
@@ -326,7 +326,7 @@ class Membership:
             cordoned_log_dirs=list(self.cordoned_directories),
         )
         # A heartbeat that was not answered in time is stale: the next one goes to the controller that is active then.
-        response: BrokerHeartbeatResponse = await self._door.call(
+        response: BrokerHeartbeatResponse = await self._channel.call(
             request, None if self._interval_ms is None else max(self._interval_ms, _ANSWER_MS)
         )
         self._heard_s = asyncio.get_running_loop().time()

@@ -14,9 +14,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ottla.broker.hosts.cluster_metrics import write_cluster
-from ottla.broker.net.counters import ApiCounters, Counters
 from ottla.broker.replication.replication_metrics import write_replication
+from ottla.broker.requests.counters import ApiCounters, Counters
+from ottla.broker.runtime.cluster_metrics import write_cluster
 from ottla.metrics_text import MetricsText
 from ottla.wire.api_table import ApiKey
 from ottla.wire.apis import APIS

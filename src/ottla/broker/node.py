@@ -17,17 +17,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from ottla.broker.dispatch import Dispatcher
-from ottla.broker.hosts.cluster_metrics import ElectionCounter
-from ottla.broker.hosts.controller import ControllerHost
-from ottla.broker.hosts.metadata_loader import MetadataLoader
-from ottla.broker.hosts.quorum import QuorumHost
-from ottla.broker.hosts.snapshot_writer import SnapshotWriter
-from ottla.broker.hosts.starting import join_metadata, start_metadata, unless_given_up, wait_joined
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.net.listeners import Listeners
 from ottla.broker.node_settings import address_text, controller_settings, endpoints_of, net_settings, warn_of_settings
+from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.broker.roles.storage import Storage
+from ottla.broker.runtime.cluster_metrics import ElectionCounter
+from ottla.broker.runtime.controller import ControllerRuntime
+from ottla.broker.runtime.metadata_loader import MetadataLoader
+from ottla.broker.runtime.quorum import QuorumRuntime
+from ottla.broker.runtime.snapshot_writer import SnapshotWriter
+from ottla.broker.runtime.starting import join_metadata, start_metadata, unless_given_up, wait_joined
 from ottla.broker.services import NodeServices, Services
 from ottla.broker.settings import BrokerSettings
 from ottla.errors import BrokenInvariant, OttlaError
@@ -36,9 +36,9 @@ from ottla.log.directories.opening import lock_directories
 from ottla.records.kernels import variant
 
 if TYPE_CHECKING:
-    from ottla.broker.doors import ControllerDoor
-    from ottla.broker.hosts.controller_registration import ControllerRegistrar
+    from ottla.broker.channel import ControllerChannel
     from ottla.broker.roles.broker_role import BrokerRole
+    from ottla.broker.runtime.controller_registration import ControllerRegistrar
     from ottla.env import World
     from ottla.metadata.image.cluster import Endpoint
     from ottla.metadata.image.delta import MetadataDelta
@@ -62,11 +62,11 @@ class Node:
         self._registrar: ControllerRegistrar | None = None
         self._stopping = AsyncExitStack()  # stops parts in the opposite order of their start
         self._endpoints: list[Endpoint] = []
-        self.dispatcher = Dispatcher()
-        self.dispatcher.on_broken = self._break
-        self.dispatcher.lane.workers = world.compute
-        self.dispatcher.health.watch(world.loop_watch)
-        self.listeners = Listeners(world, net_settings(settings.current), self.dispatcher)
+        self.pipeline = RequestPipeline()
+        self.pipeline.on_broken = self._break
+        self.pipeline.scheduler.workers = world.compute
+        self.pipeline.health.watch(world.loop_watch)
+        self.listeners = Listeners(world, net_settings(settings.current), self.pipeline)
         self._quorum_listeners: Listeners | None = None
         """The controller's listeners if they are served longer than the broker's: the other voters need them."""
         self.node_id = settings.current.node_id
@@ -110,7 +110,7 @@ class Node:
     @property
     def services(self) -> Services:
         """The services of the node's broker."""
-        services = self.dispatcher.services
+        services = self.pipeline.services
         assert isinstance(services, Services), "a started node with a broker has its services"
         return services
 
@@ -128,13 +128,15 @@ class Node:
         controller_endpoints = endpoints_of(config.advertised_controller_listeners, bound)
         self._endpoints = endpoints_of(config.advertised_listeners, bound) if config.is_broker else controller_endpoints
         node = self._open_metadata(quorum, controller_endpoints)
-        door = self._door(node, is_alone)
+        channel = self._channel(node, is_alone)
         if config.is_controller and not is_alone:
-            from ottla.broker.hosts.controller_registration import ControllerRegistrar  # late: a quorum of one needs none of it
+            from ottla.broker.runtime.controller_registration import (
+                ControllerRegistrar,  # late: a quorum of one needs none of it
+            )
 
-            self._registrar = ControllerRegistrar(node.controller, door)
+            self._registrar = ControllerRegistrar(node.controller, channel)
             self._stopping.push_async_callback(self._registrar.close)
-        await (self._start_broker(node, storage, door, is_alone) if config.is_broker else self._start_controller(node))
+        await (self._start_broker(node, storage, channel, is_alone) if config.is_broker else self._start_controller(node))
         logger.info(
             "node %d of cluster %s is up at %s (%s kernels)", self.node_id, self.cluster_id, self.bootstrap_servers, variant()
         )
@@ -145,10 +147,11 @@ class Node:
         names, mine = config.controller_listener_names, list(config.listeners)
         bound: dict[str, tuple[str, int]] = {}
         if is_apart:
-            dispatcher = Dispatcher()
-            dispatcher.on_broken = self._break
-            dispatcher.lane.workers = self._world.compute
-            self._quorum_listeners = Listeners(self._world, net_settings(config), dispatcher)
+            pipeline = RequestPipeline()
+            pipeline.on_broken = self._break
+            pipeline.scheduler.workers = self._world.compute
+            pipeline.authorization = self.pipeline.authorization
+            self._quorum_listeners = Listeners(self._world, net_settings(config), pipeline)
             bound = await self._quorum_listeners.open([each for each in mine if each.name in names], names)
             self._stopping.callback(self._quorum_listeners.abort)
             mine = [each for each in mine if each.name not in names]
@@ -156,12 +159,12 @@ class Node:
         self._stopping.callback(self.listeners.abort)
         return bound
 
-    async def _start_broker(self, node: NodeServices, storage: Storage, door: ControllerDoor, is_alone: bool) -> None:
+    async def _start_broker(self, node: NodeServices, storage: Storage, channel: ControllerChannel, is_alone: bool) -> None:
         """Lead the quorum of one, or take part in that of several nodes; join its cluster, and serve all listeners."""
         from ottla.broker.roles.broker_role import BrokerRole  # late: a controller needs none of it
 
         config, controller = self._settings.current, node.controller
-        self._broker = BrokerRole(node, storage, door, is_alone, self._break)
+        self._broker = BrokerRole(node, storage, channel, is_alone, self._break)
         controller.own_broker_epoch = lambda: self._epoch
         if is_alone:
             await start_metadata(node.quorum, node.loader, controller, controller.endpoints)
@@ -181,7 +184,7 @@ class Node:
     def _serve_quorum(self, node: NodeServices) -> None:
         """Answer the other voters from now on, until this node's broker has left the cluster."""
         if self._quorum_listeners is not None:
-            self._quorum_listeners.dispatcher.services = node
+            self._quorum_listeners.pipeline.services = node
             self._quorum_listeners.serve()
             self._stopping.push_async_callback(self._quorum_listeners.close)
             self._stopping.push_async_callback(self._stay_in_quorum)
@@ -190,13 +193,13 @@ class Node:
         if self.stay_in_quorum is not None and not self.broken.done():
             await self.stay_in_quorum()
 
-    def _door(self, node: NodeServices, is_alone: bool) -> ControllerDoor:
+    def _channel(self, node: NodeServices, is_alone: bool) -> ControllerChannel:
         if is_alone:
-            from ottla.broker.doors.local import LocalDoor
+            from ottla.broker.channel.local import LocalChannel
 
-            return LocalDoor(node.controller)
-        from ottla.broker.doors.controller_links import Address, ControllerLinks
-        from ottla.broker.doors.remote import RemoteDoor
+            return LocalChannel(node)
+        from ottla.broker.channel.links import Address, ControllerLinks
+        from ottla.broker.channel.remote import RemoteChannel
 
         listener = self._settings.current.controller_listener_names[0]
 
@@ -209,7 +212,7 @@ class Node:
 
         links = ControllerLinks(self._world.network, self.node_id)
         self._stopping.callback(links.close)
-        return RemoteDoor(links, leader, node.controller if self._settings.current.is_controller else None)
+        return RemoteChannel(links, leader, node if self._settings.current.is_controller else None)
 
     async def _start_controller(self, node: NodeServices) -> None:
         """Serve the controller's listeners, which the other voters need to elect a leader; then wait for one."""
@@ -219,26 +222,26 @@ class Node:
         await unless_given_up(wait_joined(node.quorum, node.loader), self._given_up)
 
     def _serve(self, services: NodeServices) -> None:
-        self.dispatcher.services = services
+        self.pipeline.services = services
         self.listeners.serve()
         self._stopping.push_async_callback(self.listeners.close)
 
-    async def _open_quorum(self, storage: Storage) -> QuorumHost:
-        quorum = await QuorumHost.open(
+    async def _open_quorum(self, storage: Storage) -> QuorumRuntime:
+        quorum = await QuorumRuntime.open(
             self._world, self._settings.current, storage.locked.metadata_directory_id, self.cluster_id
         )
         self._stopping.push_async_callback(quorum.close)
         quorum.failure.add_done_callback(lambda failure: self._break(failure.result()))
         return quorum
 
-    def _open_metadata(self, quorum: QuorumHost, endpoints: list[Endpoint]) -> NodeServices:
+    def _open_metadata(self, quorum: QuorumRuntime, endpoints: list[Endpoint]) -> NodeServices:
         """The parts that decide and follow the metadata. They do not run yet."""
         world, config = self._world, self._settings.current
         loader = MetadataLoader(self._publish, SnapshotWriter(world.clock, config, quorum))
         self._stopping.push_async_callback(loader.close)
         loader.failure.add_done_callback(lambda failure: self._break(failure.result()))
         settings = controller_settings(self.cluster_id, self._settings)
-        controller = ControllerHost(world, config, settings, quorum, loader, endpoints)
+        controller = ControllerRuntime(world, config, settings, quorum, loader, endpoints)
         self._stopping.callback(controller.close)
         return NodeServices(
             node_id=self.node_id,
@@ -249,7 +252,8 @@ class Node:
             quorum=quorum,
             loader=loader,
             controller=controller,
-            lane=self.dispatcher.lane,
+            scheduler=self.pipeline.scheduler,
+            authorization=self.pipeline.authorization,
             elections=self._elections,
         )
 
@@ -261,7 +265,7 @@ class Node:
         from ottla.broker.metrics_server import MetricsServer
 
         broker = services if isinstance(services, Services) else None
-        page = NodeMetrics(services, self.dispatcher.counters, self.dispatcher.health, broker).page
+        page = NodeMetrics(services, self.pipeline.counters, self.pipeline.health, broker).page
         server = await MetricsServer.start(self._world.network, host, port, page)
         self._stopping.push_async_callback(server.stop)
         self.metrics_port = server.port

@@ -6,20 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ottla.broker.doors import ControllerDoor
+    from ottla.broker.channel import ControllerChannel
     from ottla.broker.fetch_sessions import FetchSessions
-    from ottla.broker.hosts.cluster_metrics import ElectionCounter
-    from ottla.broker.hosts.controller import ControllerHost
-    from ottla.broker.hosts.coordinators.coordinators import Coordinators
-    from ottla.broker.hosts.metadata_loader import MetadataLoader
-    from ottla.broker.hosts.producer_ids import ProducerIds
-    from ottla.broker.hosts.quorum import QuorumHost
-    from ottla.broker.lane import Lane
     from ottla.broker.membership import Membership
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.moving import Moves
     from ottla.broker.partitions.partitions import Partitions
     from ottla.broker.replication.replication import Replication
+    from ottla.broker.requests.authorization import Authorization
+    from ottla.broker.requests.scheduler import Scheduler
+    from ottla.broker.runtime.cluster_metrics import ElectionCounter
+    from ottla.broker.runtime.controller import ControllerRuntime
+    from ottla.broker.runtime.coordinators.coordinators import Coordinators
+    from ottla.broker.runtime.metadata_loader import MetadataLoader
+    from ottla.broker.runtime.producer_ids import ProducerIds
+    from ottla.broker.runtime.quorum import QuorumRuntime
     from ottla.broker.settings import BrokerSettings
     from ottla.env import World
     from ottla.log.directories.log_directories import LogDirectories
@@ -34,10 +35,11 @@ class NodeServices:
     world: World
     settings: BrokerSettings
     metadata: MetadataCache
-    quorum: QuorumHost
+    quorum: QuorumRuntime
     loader: MetadataLoader
-    controller: ControllerHost
-    lane: Lane
+    controller: ControllerRuntime
+    scheduler: Scheduler
+    authorization: Authorization
     elections: ElectionCounter
 
 
@@ -45,7 +47,7 @@ class NodeServices:
 class Services(NodeServices):
     """The services of a broker. Handlers reach them through `RequestContext.services`."""
 
-    door: ControllerDoor
+    channel: ControllerChannel
     membership: Membership
     directories: LogDirectories
     partitions: Partitions

@@ -1,6 +1,6 @@
 """`Cluster`: single requests to the right node of a cluster, repeated while that can help. For Admin and the commands.
 
-Producers and consumers run machines (`runner.py`); what is asked once and awaited needs none. Every call has a deadline,
+Producers and consumers run machines (`runtime.py`); what is asked once and awaited needs none. Every call has a deadline,
 `default.api.timeout.ms` from its start, and between attempts waits as the retry backoff says. With `bootstrap.controllers` the
 nodes are controllers (KIP-919): DescribeCluster takes the place of Metadata.
 

@@ -59,6 +59,7 @@ class ProducerKeywords(TypedDict, total=False):
     sasl_kerberos_service_name: str | None
     sasl_kerberos_ticket_renew_jitter: float | str | None
     sasl_kerberos_ticket_renew_window_factor: float | str | None
+    sasl_login_callback_handler_class: object
     sasl_login_connect_timeout_ms: int | str | None
     sasl_login_read_timeout_ms: int | str | None
     sasl_login_refresh_buffer_seconds: int | str | None
@@ -68,16 +69,22 @@ class ProducerKeywords(TypedDict, total=False):
     sasl_login_retry_backoff_max_ms: int | str | None
     sasl_login_retry_backoff_ms: int | str | None
     sasl_mechanism: str | None
+    sasl_oauthbearer_client_credentials_client_id: str | None
+    sasl_oauthbearer_client_credentials_client_secret: str | None
     sasl_oauthbearer_clock_skew_seconds: int | str | None
     sasl_oauthbearer_expected_audience: str | Sequence[str] | None
     sasl_oauthbearer_expected_issuer: str | None
+    sasl_oauthbearer_header_urlencode: bool | str | None
     sasl_oauthbearer_jwks_endpoint_refresh_ms: int | str | None
     sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int | str | None
     sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int | str | None
     sasl_oauthbearer_jwks_endpoint_url: str | None
+    sasl_oauthbearer_jwt_retriever_class: object
     sasl_oauthbearer_jwt_validator_class: object
+    sasl_oauthbearer_scope: str | None
     sasl_oauthbearer_scope_claim_name: str | None
     sasl_oauthbearer_sub_claim_name: str | None
+    sasl_oauthbearer_token_endpoint_url: str | None
     security_protocol: str | None
     send_buffer_bytes: int | str | None
     socket_connection_setup_timeout_max_ms: int | str | None
@@ -243,6 +250,7 @@ class ConsumerKeywords(TypedDict, total=False):
     sasl_kerberos_service_name: str | None
     sasl_kerberos_ticket_renew_jitter: float | str | None
     sasl_kerberos_ticket_renew_window_factor: float | str | None
+    sasl_login_callback_handler_class: object
     sasl_login_connect_timeout_ms: int | str | None
     sasl_login_read_timeout_ms: int | str | None
     sasl_login_refresh_buffer_seconds: int | str | None
@@ -252,16 +260,22 @@ class ConsumerKeywords(TypedDict, total=False):
     sasl_login_retry_backoff_max_ms: int | str | None
     sasl_login_retry_backoff_ms: int | str | None
     sasl_mechanism: str | None
+    sasl_oauthbearer_client_credentials_client_id: str | None
+    sasl_oauthbearer_client_credentials_client_secret: str | None
     sasl_oauthbearer_clock_skew_seconds: int | str | None
     sasl_oauthbearer_expected_audience: str | Sequence[str] | None
     sasl_oauthbearer_expected_issuer: str | None
+    sasl_oauthbearer_header_urlencode: bool | str | None
     sasl_oauthbearer_jwks_endpoint_refresh_ms: int | str | None
     sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int | str | None
     sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int | str | None
     sasl_oauthbearer_jwks_endpoint_url: str | None
+    sasl_oauthbearer_jwt_retriever_class: object
     sasl_oauthbearer_jwt_validator_class: object
+    sasl_oauthbearer_scope: str | None
     sasl_oauthbearer_scope_claim_name: str | None
     sasl_oauthbearer_sub_claim_name: str | None
+    sasl_oauthbearer_token_endpoint_url: str | None
     security_protocol: str | None
     send_buffer_bytes: int | str | None
     session_timeout_ms: int | str | None
@@ -405,6 +419,7 @@ class AdminKeywords(TypedDict, total=False):
     sasl_kerberos_service_name: str | None
     sasl_kerberos_ticket_renew_jitter: float | str | None
     sasl_kerberos_ticket_renew_window_factor: float | str | None
+    sasl_login_callback_handler_class: object
     sasl_login_connect_timeout_ms: int | str | None
     sasl_login_read_timeout_ms: int | str | None
     sasl_login_refresh_buffer_seconds: int | str | None
@@ -414,16 +429,22 @@ class AdminKeywords(TypedDict, total=False):
     sasl_login_retry_backoff_max_ms: int | str | None
     sasl_login_retry_backoff_ms: int | str | None
     sasl_mechanism: str | None
+    sasl_oauthbearer_client_credentials_client_id: str | None
+    sasl_oauthbearer_client_credentials_client_secret: str | None
     sasl_oauthbearer_clock_skew_seconds: int | str | None
     sasl_oauthbearer_expected_audience: str | Sequence[str] | None
     sasl_oauthbearer_expected_issuer: str | None
+    sasl_oauthbearer_header_urlencode: bool | str | None
     sasl_oauthbearer_jwks_endpoint_refresh_ms: int | str | None
     sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int | str | None
     sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int | str | None
     sasl_oauthbearer_jwks_endpoint_url: str | None
+    sasl_oauthbearer_jwt_retriever_class: object
     sasl_oauthbearer_jwt_validator_class: object
+    sasl_oauthbearer_scope: str | None
     sasl_oauthbearer_scope_claim_name: str | None
     sasl_oauthbearer_sub_claim_name: str | None
+    sasl_oauthbearer_token_endpoint_url: str | None
     security_protocol: str | None
     send_buffer_bytes: int | str | None
     socket_connection_setup_timeout_max_ms: int | str | None

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ottla.client.world import ClientWorld
 from ottla.config.client.security import SecuritySettings
 from ottla.config.client.settings import ClientSettings
-from ottla.env.net import Network, SocketOptions
+from ottla.env.net import SocketOptions
 from ottla.env.tls import TlsFailed, TlsOptions
 from ottla.errors import ConfigError
 from ottla.link import LinkOptions
-from ottla.link.security import LinkSecurity, SaslOptions
+from ottla.link.security import LinkSecurity, SaslOptions, TokenProvider
+
+if TYPE_CHECKING:
+    from ottla.link.tokens import SharedToken
 
 IN_FLIGHT_MAX = 1_000
 """The machines bound their own requests in flight; the connection must not queue what they want sent."""
@@ -20,9 +24,10 @@ IN_FLIGHT_MAX = 1_000
 def link_options(settings: ClientSettings, world: ClientWorld, default_client_id: str = "ottla") -> LinkOptions:
     """The options for every connection of one client. `default_client_id` is for a client that was given none.
 
-    The connections share one bearer token. Must be called on the client's event loop.
+    The connections share one bearer token; those of other clients too, if settings say where it comes from. Must be called on
+    the client's event loop.
     """
-    security = _link_security(settings.security)
+    security = _link_security(settings.security, world)
     provider = settings.security.token
     if security.sasl is not None and provider is not None:
         from ottla.link.tokens import RefreshTimes, TokenCache  # late: it needs json and hashlib
@@ -40,18 +45,18 @@ def link_options(settings: ClientSettings, world: ClientWorld, default_client_id
     )
 
 
-def check_security(settings: ClientSettings, network: Network) -> None:
-    """Raise `ConfigError` if the files and texts of TLS cannot be used: for the constructor of a client."""
-    tls = _link_security(settings.security).tls
+def check_security(settings: ClientSettings, world: ClientWorld) -> None:
+    """Raise `ConfigError` if the files and texts of TLS, or what fetches tokens, cannot be used: for a client's constructor."""
+    tls = _link_security(settings.security, world).tls
     if tls is None:
         return
     try:
-        network.check_tls(tls)
+        world.network.check_tls(tls)
     except TlsFailed as failed:
         raise ConfigError(str(failed), setting=failed.setting) from None
 
 
-def _link_security(security: SecuritySettings) -> LinkSecurity:
+def _link_security(security: SecuritySettings, world: ClientWorld) -> LinkSecurity:
     tls = sasl = None
     if security.uses_tls:
         tls = TlsOptions(
@@ -66,11 +71,16 @@ def _link_security(security: SecuritySettings) -> LinkSecurity:
             versions=security.tls_versions,
         )
     if security.uses_sasl:
+        token: TokenProvider | SharedToken | None = security.token
+        if security.token_settings is not None:
+            from ottla.client.tokens import shared_token  # late: few clients log in with tokens
+
+            token = shared_token(security, world)
         sasl = SaslOptions(
             security.mechanism or "",
             security.username or "",
             security.password or "",
-            security.token,
+            token,
             security.is_delegation_token,
         )
     return LinkSecurity(tls, sasl)

@@ -21,7 +21,7 @@ from ottla.ids import Uuid
 from ottla.link.counters import LinkCounters
 
 if TYPE_CHECKING:
-    from ottla.client.runner import Runner
+    from ottla.client.runtime import ClientRuntime
     from ottla.client_core.telemetry import Telemetry
 
 LAST_PUSH_S = 1.0
@@ -85,7 +85,7 @@ class ClientMetrics:
 
     # Telemetry
 
-    def after_round(self, runner: Runner, is_connected: bool) -> None:
+    def after_round(self, runner: ClientRuntime, is_connected: bool) -> None:
         """After a round of the client's machines. Pushes begin once a node has answered, over its connection."""
         if is_connected and self._is_wanted and not self._is_pushing:
             self._is_pushing = True
@@ -94,7 +94,7 @@ class ClientMetrics:
             self._closed.set_result(None)
         self._tell_changed()
 
-    async def client_instance_id(self, runner: Runner, timeout_s: float) -> Uuid:
+    async def client_instance_id(self, runner: ClientRuntime, timeout_s: float) -> Uuid:
         """The id that the cluster gives this client for its metrics. Raises `TimeoutError` if none comes in time."""
         if not self._is_wanted:
             raise IllegalStateError(
@@ -129,7 +129,7 @@ class ClientMetrics:
             if not future.done():
                 future.set_result(None)
 
-    async def close(self, runner: Runner, timeout_s: float | None = None) -> None:
+    async def close(self, runner: ClientRuntime, timeout_s: float | None = None) -> None:
         """Push once more, if the cluster wants metrics. Waits up to `timeout_s`, and never longer than a second."""
         self._is_wanted = False
         if not self._is_pushing:

@@ -8,8 +8,23 @@ from ottla.env.real.clock import RealClock
 from ottla.env.real.net import RealNetwork
 from ottla.env.real.randomness import RealRandomness
 from ottla.env.real.threads import RealThreads
+from ottla.env.tokens import TokenEndpoint
 
 
 def real_client_world() -> ClientWorld:
     """A world over the operating system."""
-    return ClientWorld(RealClock(), RealNetwork(), RealRandomness(), RealThreads())
+    return ClientWorld(RealClock(), RealNetwork(), RealRandomness(), RealThreads(), _LateTokens())
+
+
+class _LateTokens:
+    """`TokenSources` that are imported when the first token is fetched: few clients need HTTP."""
+
+    def from_endpoint(self, endpoint: TokenEndpoint) -> tuple[str, float | None]:
+        from ottla.env.real.tokens import RealTokenSources
+
+        return RealTokenSources().from_endpoint(endpoint)
+
+    def from_file(self, path: str) -> str:
+        from ottla.env.real.tokens import RealTokenSources
+
+        return RealTokenSources().from_file(path)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from ottla.env.clock import Clock
 from ottla.env.net import Network
 from ottla.env.threads import Threads
+from ottla.env.tokens import TokenSources
 from ottla.env.world import Randomness
 
 
@@ -17,3 +18,5 @@ class ClientWorld(NamedTuple):
     network: Network
     randomness: Randomness
     threads: Threads
+    tokens: TokenSources | None = None
+    """Bearer tokens over HTTP and from files; None: there are none, as in the simulator."""

@@ -1,6 +1,6 @@
 """The contract between the clients' machines and their driver.
 
-A machine never sends anything. Its `step` returns requests; the driver (`client/runner.py`) sends each on the connection that
+A machine never sends anything. Its `step` returns requests; the driver (`client/runtime.py`) sends each on the connection that
 it names and hands the outcome back to the machine that made it, exactly once: `answered` or `failed`. After every outcome, at
 every deadline and whenever its owner has changed something and calls `wake`, the driver calls `step` again.
 

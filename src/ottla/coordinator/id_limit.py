@@ -2,7 +2,7 @@
 
 An id costs memory until it expires, days later, and any client can invent ids. Beyond the limit a new id is refused, with an
 error that clients do not retry: nothing is freed soon. Ids that are known are not affected. None is dropped to make room: with
-a group its committed offsets would go, and the next transaction of a live producer would fail (docs/decisions/0082).
+a group its committed offsets would go, and the next transaction of a live producer would fail (docs/decisions/0010).
 """
 
 from __future__ import annotations

@@ -263,6 +263,8 @@ class Link:
         if not self._is_open:
             if self._greeted.done():
                 text += ". It ended during the login: a firewall between may allow no SASL, or the node is just stopping"
+            elif error is not None and self.options.security.tls is None:
+                text += ". If this listener speaks TLS, set security.protocol to SSL or SASL_SSL"
             self._end(ConnectFailed(self.address, text))
             return
         is_refusal = error is None and self._waiting and not self.counters.answers  # a killed node resets, or closes while idle

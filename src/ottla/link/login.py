@@ -10,7 +10,7 @@ from ottla.errors.codes import ErrorCode, error_name
 from ottla.link.errors import AuthenticationFailed, LinkError, NoCommonVersion
 from ottla.link.sasl import BearerExchange, Exchange, SaslFault, exchange_with_password
 from ottla.link.security import OAUTHBEARER, PLAIN, SaslOptions, Token
-from ottla.link.tokens import TokenCache, fetch_token
+from ottla.link.tokens import SharedToken, TokenCache, fetch_token
 from ottla.link.versions import PeerVersions
 from ottla.wire.base import Message
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -67,7 +67,7 @@ def _bearer_exchange(token: Token) -> Exchange:
 
 async def _token(sasl: SaslOptions) -> Token:
     assert sasl.token is not None
-    return await (sasl.token.get() if isinstance(sasl.token, TokenCache) else fetch_token(sasl.token))
+    return await (sasl.token.get() if isinstance(sasl.token, TokenCache | SharedToken) else fetch_token(sasl.token))
 
 
 def _password_exchange(sasl: SaslOptions, randomness: Randomness | None) -> Exchange:
@@ -100,7 +100,7 @@ async def _choose_mechanism(address: str, ask: Ask, sasl: SaslOptions) -> None:
 
 def _forget(sasl: SaslOptions, token: Token | None) -> None:
     """The next login must not use a token that was refused."""
-    if token is not None and isinstance(sasl.token, TokenCache):
+    if token is not None and isinstance(sasl.token, TokenCache | SharedToken):
         sasl.token.refused(token)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.env.tls import TlsOptions
 
 if TYPE_CHECKING:
-    from ottla.link.tokens import TokenCache
+    from ottla.link.tokens import SharedToken, TokenCache
 
 PLAIN: Final = "PLAIN"
 SCRAM_SHA_256: Final = "SCRAM-SHA-256"
@@ -30,7 +30,7 @@ class SaslOptions:
     mechanism: str
     username: str = ""
     password: str = field(default="", repr=False)
-    token: TokenProvider | TokenCache | None = field(default=None, repr=False)
+    token: TokenProvider | TokenCache | SharedToken | None = field(default=None, repr=False)
     """OAUTHBEARER: called for every login; a cache, when a new token is due. A plain function runs in a worker thread, because
     it may ask a server."""
     is_delegation_token: bool = False

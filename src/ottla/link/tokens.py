@@ -1,9 +1,10 @@
-"""`TokenCache`: the bearer token of one client, for OAUTHBEARER. One token serves all connections until it is due for renewal.
+"""Bearer tokens for OAUTHBEARER. One token serves many connections until it is due for renewal.
 
-The token function is called for the first login, and again when a login finds that the token's refresh time has passed. That
-time lies before the expiry, where Kafka's sasl.login.refresh settings put it. If the function fails then and the old token is
-still valid, the old one is used. A token without a known expiry is not kept: every login asks for one. Belongs to one event
-loop.
+`TokenCache` is the token of one client and its event loop, `SharedToken` that of all clients of a process with equal settings.
+
+A token is fetched for the first login, and again when a login finds that its refresh time has passed. That time lies before the
+expiry, where Kafka's sasl.login.refresh settings put it. If fetching fails then, the old one is used while it is valid. A token
+without a known expiry is not kept: every login asks for one.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import inspect
 import json
 import logging
 from base64 import urlsafe_b64decode
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
 
 from ottla.link.sasl import SaslFault
 from ottla.link.security import Token, TokenProvider
@@ -22,6 +24,8 @@ from ottla.link.security import Token, TokenProvider
 logger = logging.getLogger("ottla.link")
 
 _PRECISION = 1_000_000
+_MILLISECONDS = 500_000_000_000
+"""In milliseconds this is in 1985, in seconds in the year 17814."""
 
 
 class RefreshTimes(NamedTuple):
@@ -46,48 +50,113 @@ class RefreshTimes(NamedTuple):
         return max(at_ms, now_ms + int(self.min_period_s * 1000))
 
 
+class KeptToken:
+    """A token until it is due, or no token."""
+
+    def __init__(self, refresh: RefreshTimes, unix_ms: Callable[[], int], random_below: Callable[[int], int]) -> None:
+        self._refresh = refresh
+        self._unix_ms = unix_ms
+        self._random_below = random_below
+        self._kept: tuple[Token, int, int] | None = None
+        """The token, its expiry and its refresh time."""
+
+    def current(self) -> Token | None:
+        """The token, unless a new one is due."""
+        kept = self._kept
+        return kept[0] if kept is not None and self._unix_ms() < kept[2] else None
+
+    def valid_despite(self, fault: SaslFault) -> Token:
+        """The token, which could not be renewed. Raises `fault` if it is no longer valid."""
+        kept = self._kept
+        if kept is None or self._unix_ms() >= kept[1]:
+            raise fault
+        logger.warning("the token is still valid, but could not be renewed: %s. The next login tries again", fault)
+        return kept[0]
+
+    def keep(self, token: Token) -> None:
+        expiry_s = expiry_of(token)
+        if expiry_s is None:
+            self._kept = None
+            return
+        expiry_ms = int(expiry_s * 1000)
+        due_ms = self._refresh.at_ms(self._unix_ms(), expiry_ms, self._random_below(_PRECISION) / _PRECISION)
+        self._kept = token, expiry_ms, due_ms
+
+    def forget(self, token: Token) -> None:
+        kept = self._kept
+        if kept is not None and kept[0] == token:
+            self._kept = None
+
+
 class TokenCache:
-    """The token of one client."""
+    """The token of one client. Belongs to one event loop."""
 
     def __init__(
         self, provider: TokenProvider, refresh: RefreshTimes, unix_ms: Callable[[], int], random_below: Callable[[int], int]
     ) -> None:
         self._provider = provider
-        self._refresh = refresh
-        self._unix_ms = unix_ms
-        self._random_below = random_below
+        self._kept = KeptToken(refresh, unix_ms, random_below)
         self._lock = asyncio.Lock()
-        self._token: Token | None = None
-        self._expiry_ms = self._due_ms = 0
 
     async def get(self) -> Token:
         """The token for a login. Raises `SaslFault` if there is none."""
         async with self._lock:  # connections that open together share one call of the function
-            if self._token is not None and self._unix_ms() < self._due_ms:
-                return self._token
+            if (kept := self._kept.current()) is not None:
+                return kept
             try:
                 token = await fetch_token(self._provider)
             except SaslFault as fault:
-                if self._token is None or self._unix_ms() >= self._expiry_ms:
-                    raise
-                logger.warning("the token is still valid, but could not be renewed: %s. The next login tries again", fault)
-                return self._token
-            self._keep(token)
+                return self._kept.valid_despite(fault)
+            self._kept.keep(token)
             return token
-
-    def _keep(self, token: Token) -> None:
-        expiry_s = expiry_of(token)
-        if expiry_s is None:
-            self._token = None
-            return
-        now_ms = self._unix_ms()
-        self._token, self._expiry_ms = token, int(expiry_s * 1000)
-        self._due_ms = self._refresh.at_ms(now_ms, self._expiry_ms, self._random_below(_PRECISION) / _PRECISION)
 
     def refused(self, token: Token) -> None:
         """A node does not take `token`: the next login gets a new one."""
-        if self._token == token:
-            self._token = None
+        self._kept.forget(token)
+
+
+class SharedToken:
+    """The token of several clients, each with an event loop in a thread of its own. `fetch` blocks and raises `SaslFault`."""
+
+    def __init__(
+        self,
+        fetch: Callable[[], Token],
+        lock: AbstractContextManager[Any],
+        refresh: RefreshTimes,
+        unix_ms: Callable[[], int],
+        random_below: Callable[[int], int],
+    ) -> None:
+        self._fetch = fetch
+        self._lock = lock
+        self._kept = KeptToken(refresh, unix_ms, random_below)
+        self._failures = 0
+        self._fault = SaslFault("")
+        """The last failure."""
+
+    async def get(self) -> Token:
+        """The token for a login. Raises `SaslFault` if there is none."""
+        if (kept := self._kept.current()) is not None:
+            return kept
+        return await asyncio.get_running_loop().run_in_executor(None, self._renewed, self._failures)
+
+    def _renewed(self, failures: int) -> Token:
+        with self._lock:  # logins that need a token together share one call, and its failure
+            if (kept := self._kept.current()) is not None:
+                return kept
+            if self._failures != failures:
+                return self._kept.valid_despite(self._fault)
+            try:
+                token = self._fetch()
+            except SaslFault as fault:
+                self._failures += 1
+                self._fault = fault
+                return self._kept.valid_despite(fault)
+            self._kept.keep(token)
+            return token
+
+    def refused(self, token: Token) -> None:
+        """A node does not take `token`: the next login gets a new one."""
+        self._kept.forget(token)
 
 
 async def fetch_token(provider: TokenProvider) -> Token:
@@ -101,13 +170,26 @@ async def fetch_token(provider: TokenProvider) -> Token:
                 found = await found
     except Exception as error:
         raise SaslFault(f"the function that returns the token raised {type(error).__name__}: {error}") from error
-    is_triple = isinstance(found, tuple) and len(found) == 3 and isinstance(found[0], str)
-    if not isinstance(found, str) and not is_triple:
-        raise SaslFault(
-            f"the function that returns the token returned {type(found).__name__}: it has to be the token as a string, or "
-            "(token, expiry in seconds since 1970 or None, extensions)"
-        )
-    return found  # type: ignore[no-any-return]  # checked above
+    return checked_token(found, "the function that returns the token")
+
+
+def checked_token(found: object, what: str) -> Token:
+    """What a token function returned, as a token. Raises `SaslFault`; `what` names the function."""
+    match found:
+        case str():
+            return found
+        case (str() as token, int() | float() | None as expiry_s):
+            checked: Token = token, expiry_s, {}
+        case (str(), int() | float() | None as expiry_s, Mapping()):
+            checked = found  # type: ignore[assignment]  # as matched
+        case _:
+            raise SaslFault(
+                f"{what} returned {type(found).__name__}: it has to be the token as a string, (token, expiry) or (token, "
+                "expiry, extensions), with the expiry in seconds since 1970 or None"
+            )
+    if expiry_s is not None and expiry_s > _MILLISECONDS:
+        raise SaslFault(f"{what} returned an expiry in milliseconds, {expiry_s}: divide it by 1000, it has to be in seconds")
+    return checked
 
 
 def expiry_of(token: Token) -> float | None:

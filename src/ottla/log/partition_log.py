@@ -226,7 +226,7 @@ class PartitionLog(LogTail):
 
     # -- appending
 
-    # The functions are the methods: on the hot path one more call costs 3 % (docs/decisions/0012-log-hot-path.md).
+    # The functions are the methods: on the hot path one more call costs 3 % (docs/decisions/0005-hot-path.md).
     append_as_leader = append.append_as_leader
     append_as_follower = append.append_as_follower
 

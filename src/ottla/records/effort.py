@@ -2,7 +2,7 @@
 
 A few kilobytes can decompress to tens of megabytes, and hostile data takes some codecs seconds for each megabyte. So the event
 loop does what is cheap for certain, and raises `TooExpensive` for the rest; a worker thread does that, first with `SMALL`, then
-with `FULL` effort. The numbers are measured (docs/decisions/0080-every-request-has-a-price.md).
+with `FULL` effort. The numbers are measured (docs/decisions/0009-every-request-has-a-price.md).
 """
 
 from __future__ import annotations

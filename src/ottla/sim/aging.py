@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 
-from ottla.broker.hosts.coordinators.transactions import NoProducerId
 from ottla.broker.node import Node
+from ottla.broker.runtime.coordinators.transactions import NoProducerId
 from ottla.coordinator.contract import Effects, Instant, Reply
 from ottla.coordinator.transactions.shard import TransactionShard
 from ottla.coordinator.transactions.states import TransactionState

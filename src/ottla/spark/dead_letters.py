@@ -151,10 +151,16 @@ def _pairs(letter: Mapping[str, Any]) -> list[tuple[str, bytes | None]]:
 
 def described_position(df: Any) -> Any:
     """Words for the place of a row's record, from the columns that there are."""
+    place = position_text(df)
+    return F.lit("a record") if place is None else F.concat(F.lit("the record of "), place)
+
+
+def position_text(df: Any) -> Any:
+    """`orders-1 at offset 6`; None if the columns are not there."""
     if not {"topic", "partition", "offset"} <= set(df.columns):
-        return F.lit("a record")
+        return None
     parts = [F.col("topic"), F.lit("-"), F.col("partition"), F.lit(" at offset "), F.col("offset")]
-    return F.concat(F.lit("the record of "), *(each.cast("string") for each in parts))
+    return F.concat(*(each.cast("string") for each in parts))
 
 
 def _sender(topic: str, client: Mapping[str, str]) -> Any:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-import socket
-import ssl
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from ottla.errors import KafkaError
+from ottla.env.real.tls_errors import protocol_mismatch
+from ottla.errors import KafkaError, RetriableError
 
 
 class SparkOptionError(ValueError):
@@ -32,18 +31,27 @@ class SinkError(Exception):
 _SENTENCE = re.compile(r"^.*?ottla\.spark\.errors\.(?:SparkOptionError|SourceError|SinkError): (.+?)(?: SQLSTATE: \w+)*$", re.M)
 
 _NOT_INSTALLED = re.compile(r"DATA_SOURCE_NOT_FOUND\] Failed to find the data source: (ottla\w*)")
+_INSTALL = (
+    'run pip install "ottla[spark]" in the Python of the Spark Connect server or, without one, in the Python that '
+    "PYSPARK_PYTHON names (python3 by default), and start it again"
+)
 
 
 @contextmanager
-def plain_errors(kind: type[Exception] = SourceError) -> Iterator[None]:
-    """Around what Spark calls: errors of the cluster become `kind`, and Spark shows a sentence without a traceback."""
+def plain_errors(kind: type[Exception] = SourceError, client: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Around what Spark calls: errors of the cluster become `kind`, and Spark shows a sentence without a traceback.
+
+    With the settings of the client, a cluster that does not answer is tried with TLS, or without.
+    """
     try:
         yield
-    except KafkaError as error:
+    except (KafkaError, SparkOptionError, SourceError, SinkError) as error:
         _hide_traceback()
-        raise kind(str(error)) from None
-    except (SparkOptionError, SourceError, SinkError):
-        _hide_traceback()
+        reason = error if isinstance(error, KafkaError) else error.__cause__
+        if client is not None and isinstance(reason, RetriableError) and (mismatch := protocol_mismatch(client)):
+            raise kind(mismatch) from None
+        if isinstance(error, KafkaError):
+            raise kind(str(error)) from None
         raise
 
 
@@ -54,62 +62,19 @@ def _hide_traceback() -> None:
         os.environ["SPARK_HIDE_TRACEBACK"] = "1"
 
 
-PROBE_S = 2.0
-_API_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000001 ffff")
-"""The request ApiVersions, version 0, correlation id 1, which a broker answers on a connection that needs no TLS."""
-
-
-def protocol_mismatch(client: Mapping[str, str]) -> str:
-    """A sentence if the port speaks TLS and the client does not, or the other way round; empty if it is something else.
-
-    A client sees only that its connections are closed, as by a node that stops. So the port is tried with the other protocol.
-    """
-    protocol = client.get("security.protocol", "PLAINTEXT").upper()
-    for address in client.get("bootstrap.servers", "").split(","):
-        host, _, port = address.strip().rpartition(":")
-        if not port.isdecimal():
-            continue
-        if protocol.endswith("SSL") and _speaks_kafka(host.strip("[]"), int(port)):
-            plain = protocol.replace("SSL", "PLAINTEXT")
-            return f"{address} speaks no TLS: set kafka.security.protocol to {plain}, or give the address of a TLS listener"
-        if not protocol.endswith("SSL") and _speaks_tls(host.strip("[]"), int(port)):
-            tls = protocol.replace("PLAINTEXT", "SSL")
-            return f"{address} speaks TLS: set kafka.security.protocol to {tls}, or give the address of a plain listener"
-    return ""
-
-
-def _speaks_tls(host: str, port: int) -> bool:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    try:
-        with socket.create_connection((host, port), timeout=PROBE_S) as connection, context.wrap_socket(connection):
-            return True
-    except OSError as error:
-        # A server that wants our certificate, or knows none of our versions, says so in TLS.
-        return isinstance(error, ssl.SSLError) and "ALERT" in str(error.reason or "")
-
-
-def _speaks_kafka(host: str, port: int) -> bool:
-    try:
-        with socket.create_connection((host, port), timeout=PROBE_S) as connection:
-            connection.sendall(_API_VERSIONS)
-            answer = b""
-            while len(answer) < 8 and (part := connection.recv(8 - len(answer))):
-                answer += part
-    except OSError:
-        return False
-    return answer[4:] == _API_VERSIONS[8:12]
-
-
 def sentence_of(error: BaseException) -> str | None:
     """The sentence of ours in an exception of PySpark; None if the error is not ours."""
     if missing := _NOT_INSTALLED.search(str(error)):
-        return (
-            f'Spark does not know the format {missing[1]}: run pip install "ottla[spark]" in the Python of the Spark Connect '
-            "server, or of the driver, and start it again"
-        )
+        return f"Spark does not know the format {missing[1]}: {_INSTALL}"
     found = _SENTENCE.search(str(error))
     return None if found is None else found[1].strip()
+
+
+def own_message(message: str) -> str | None:
+    """The message of an error of Spark's Java, if it is ours. A Spark without Ottla is told what to install."""
+    if missing := _NOT_INSTALLED.search(message):
+        return f"{message[: missing.end()]}. It is not installed there: {_INSTALL}"
+    return message if _SENTENCE.search(message) else None
 
 
 def reason_of(error: BaseException) -> str:

@@ -3,7 +3,7 @@
 Spark's daemon forks a process, runs tasks or plans in it one after the other, and calls `gc.collect()` after each. With Spark,
 Arrow and Ottla imported such a collection walks 55,000 objects and finds almost nothing. A micro-batch from topic to topic runs
 in four of these processes. After the first collections everything that is left moves to the collector's permanent generation
-(`gc.freeze`), which later ones do not walk (docs/decisions/0087).
+(`gc.freeze`), which later ones do not walk (docs/decisions/0023).
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@ all other formats do what they did.
 
 - `df.write`: no mode, `error` and `errorifexists` append. `overwrite` and `ignore` raise a sentence.
 - `writeStream.outputMode("update")`: `start()` writes each batch with foreachBatch, at least once.
+
+It wraps PySpark's errors too: a Python of Spark's that has no Ottla cannot say what to install, and Java's stack trace behind a
+sentence of ours helps nobody.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-from ottla.spark.errors import SparkOptionError
+from ottla.spark.errors import SparkOptionError, own_message
 
 FORMAT = "ottla"
 APPENDING = ("append", "error", "errorifexists", "default")
 BATCH_WRITERS = ("pyspark.sql.readwriter", "pyspark.sql.connect.readwriter")
 STREAM_WRITERS = ("pyspark.sql.streaming.readwriter", "pyspark.sql.connect.streaming.readwriter")
+CONNECT_ERRORS, CLASSIC_ERRORS = "pyspark.errors.exceptions.connect", "pyspark.errors.exceptions.captured"
 _DONE = "_ottla_modes"
 _ONCE = (
     'outputMode("update") writes to topics at least once: leave out exactlyOnce, or use outputMode("append") with a watermark'
@@ -30,9 +34,9 @@ _ONCE = (
 
 
 def install() -> None:
-    """Wrap the writers: those that are imported now, the others when they are."""
+    """Wrap the writers and errors: those that are imported now, the others when they are."""
     later = []
-    for name in (*BATCH_WRITERS, *STREAM_WRITERS):
+    for name in (*BATCH_WRITERS, *STREAM_WRITERS, CONNECT_ERRORS, CLASSIC_ERRORS):
         if name in sys.modules:
             _wrap(sys.modules[name])
         else:
@@ -64,14 +68,12 @@ class _Finder:
 
 
 def _wrap(module: ModuleType) -> None:
-    kind = getattr(module, "DataStreamWriter" if module.__name__ in STREAM_WRITERS else "DataFrameWriter", None)
+    wrap, name = _WRAPS[module.__name__]
+    kind = getattr(module, name, None)
     if kind is None or _DONE in vars(kind):  # None: its import is under way in another thread
         return
     setattr(kind, _DONE, True)
-    if module.__name__ in STREAM_WRITERS:
-        _wrap_stream_writer(kind)
-    else:
-        _wrap_batch_writer(kind)
+    wrap(kind)
 
 
 def _is_ours(source: str | None) -> bool:
@@ -153,6 +155,43 @@ def _wrap_stream_writer(kind: Any) -> None:
         return begin(self, path, None, outputMode, *rest, **more)
 
     kind.format, kind.outputMode, kind.option, kind.options, kind.start = format, output_mode, option, options, start
+
+
+def _wrap_error(kind: Any) -> None:
+    begin = kind.__init__
+
+    @wraps(begin)
+    def init(self: Any, message: str | None = None, *rest: Any, **more: Any) -> None:
+        ours = None if message is None else own_message(message)
+        begin(self, ours or message, *rest, **more)
+        if ours is not None:
+            self._display_stacktrace = False  # that of the server's Java
+
+    kind.__init__ = init
+
+
+def _wrap_captured(kind: Any) -> None:
+    module = sys.modules[CLASSIC_ERRORS]
+    convert = module.convert_exception
+
+    @wraps(convert)
+    def converted(error: Any) -> Any:
+        found = convert(error)
+        if not isinstance(found, kind):
+            return found  # Spark has a class for it, and shows it without Java's stack trace
+        ours = own_message(str(error.getMessage()))
+        return found if ours is None else module.AnalysisException(ours, "")
+
+    module.convert_exception = converted  # type: ignore[attr-defined]
+
+
+_WRAPS = {
+    **dict.fromkeys(BATCH_WRITERS, (_wrap_batch_writer, "DataFrameWriter")),
+    **dict.fromkeys(STREAM_WRITERS, (_wrap_stream_writer, "DataStreamWriter")),
+    CONNECT_ERRORS: (_wrap_error, "SparkConnectGrpcException"),
+    CLASSIC_ERRORS: (_wrap_captured, "UnknownException"),
+}
+"""Module → what wraps a class of it, and the class."""
 
 
 def update_batches(options: dict[str, Any]) -> Any:

@@ -9,14 +9,10 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple, cast
 
-from ottla.broker.dispatch import load_module
-from ottla.broker.interception import Interception
-from ottla.broker.request import RequestContext
-from ottla.errors import KafkaError
-from ottla.errors.codes import ErrorCode
-from ottla.ids import ZERO_UUID
-from ottla.testing.fault_subjects import (
-    SHAPES,
+from ottla.broker.requests.apis import SERVED, load_handler
+from ottla.broker.requests.context import RequestContext
+from ottla.broker.requests.interception import Interception
+from ottla.broker.requests.topics import (
     add_answers,
     is_empty,
     session_partitions,
@@ -24,6 +20,9 @@ from ottla.testing.fault_subjects import (
     take_out,
     topic_name,
 )
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import ZERO_UUID
 from ottla.wire.apis import ApiKey
 from ottla.wire.base import Message
 
@@ -53,29 +52,29 @@ def fail_parts(context: RequestContext, request: Message, failures: list[Failure
         return _fail_fetch(context, request, failures, delay_s)
     if context.api_key == ApiKey.METADATA:
         return _fail_metadata(context, request, failures, delay_s)
-    shape = SHAPES.get(context.api_key)
+    fields = SERVED[context.api_key].topics
     whole = next((failure for failure in failures if failure.topic is None), None)
-    if whole is not None or shape is None:
+    if whole is not None or fields is None:
         return Interception(delay_s=delay_s, answer=(whole or failures[0]).error)
-    module = load_module(context.api_key)
+    module = load_handler(context.api_key)
     assert module is not None, "what is intercepted has a handler"
     taken = [
-        (part, failure.error) for failure in failures if (part := take_out(context, request, shape, failure.meets)) is not None
+        (part, failure.error) for failure in failures if (part := take_out(context, request, fields, failure.meets)) is not None
     ]
     if context.api_key == ApiKey.PRODUCE and cast(Any, request).acks == 0:
         # With acks=0 there is no response; a broker reports an error by closing the connection.
-        return Interception(delay_s=delay_s, is_handled=not is_empty(request, shape), is_lost=True)
+        return Interception(delay_s=delay_s, is_handled=not is_empty(request, fields), is_lost=True)
     refusals = [cast(Message, module.refuse(context, part, error)) for part, error in taken]
 
     def add_refusals(response: Message) -> Message:
         for refusal in refusals:
-            add_answers(response, refusal, shape)
+            add_answers(response, refusal, fields)
         return response
 
     def refuse(error: KafkaError) -> Message:
         return cast(Message, module.refuse(context, request, error))
 
-    if not is_empty(request, shape):
+    if not is_empty(request, fields):
         return Interception(delay_s=delay_s, rewrite=add_refusals, refuse=refuse)
     first, *refusals = refusals
     return Interception(delay_s=delay_s, answer=add_refusals(first))
@@ -144,6 +143,8 @@ def _put_fetch_errors(context: RequestContext, response: Any, errors: dict[tuple
 
 def _fail_metadata(context: RequestContext, request: Any, failures: list[Failure], delay_s: float) -> Interception:
     """Only topics fail: the list of brokers is always in the response, as with a real error of a topic."""
+    fields = SERVED[ApiKey.METADATA].topics
+    assert fields is not None
     named = [name for name, _ in subjects(context, request)]
     whole = next((failure.error.code for failure in failures if failure.topic is None), None)
     if request.topics:
@@ -152,7 +153,7 @@ def _fail_metadata(context: RequestContext, request: Any, failures: list[Failure
         parts = [
             (part, failure.error.code)
             for failure in of_topics
-            if (part := take_out(context, request, SHAPES[ApiKey.METADATA], failure.meets)) is not None
+            if (part := take_out(context, request, fields, failure.meets)) is not None
         ]
     else:
         parts = []

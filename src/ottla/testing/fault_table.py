@@ -11,9 +11,10 @@ import asyncio
 import time
 from typing import Any, Final, NamedTuple
 
-from ottla.broker.interception import Interception
 from ottla.broker.net.listeners import Listeners
-from ottla.broker.request import RequestContext
+from ottla.broker.requests.context import RequestContext
+from ottla.broker.requests.interception import Interception
+from ottla.broker.requests.topics import is_about
 from ottla.errors import KafkaError
 from ottla.errors.codes import error_name
 from ottla.errors.texts import counted
@@ -21,7 +22,6 @@ from ottla.testing import fault_rules
 from ottla.testing.errors import NotRunning
 from ottla.testing.fault_answers import Failure, fail_parts
 from ottla.testing.fault_rules import HELPER_CLIENT_ID, FaultRule
-from ottla.testing.fault_subjects import is_about
 from ottla.testing.faults import describe
 from ottla.testing.logs import stamp
 from ottla.testing.request_trace import details
@@ -184,7 +184,7 @@ class FaultTable:
         self._hit = asyncio.Event()
 
     def intercept(self, context: RequestContext, request: Message) -> Interception | None:
-        """`Dispatcher.intercept`."""
+        """`RequestPipeline.intercept`."""
         if context.client_id == HELPER_CLIENT_ID:
             self._helper_connections.add(context.connection.id)
             return None

@@ -14,15 +14,14 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol, TypedDict, Unpack
 
-from ottla.broker.handlers import MODULES
+from ottla.broker.requests.apis import ON_BROKER, SERVED
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.errors.texts import counted
 from ottla.testing import fault_rules
 from ottla.testing.arguments import check_kind
 from ottla.testing.errors import TimedOut
 from ottla.testing.fault_rules import FaultRule
-from ottla.testing.fault_subjects import check_subject
-from ottla.wire.apis import APIS
+from ottla.wire.apis import APIS, ApiKey
 
 __tracebackhide__ = True  # for pytest: a test that fails shows the line that called us
 
@@ -141,7 +140,7 @@ class Faults:
         check_kind("topic", rule.topic, (str, type(None)), "a topic's name")
         check_kind("partition", rule.partition, (int, type(None)), "a partition's number")
         check_kind("times", rule.times, (int, type(None)), "a number of requests")
-        check_subject(rule.api_key, rule.topic, rule.partition)
+        _check_subject(rule.api_key, rule.topic, rule.partition)
         if rule.times is not None and rule.times < 1:
             raise ValueError(f"times={rule.times}: a fault must meet at least one request; leave times=… out for all requests")
         fault_id, self._next_id = self._next_id, self._next_id + 1
@@ -154,11 +153,11 @@ def api_key(api: str | int) -> int | None:
     if isinstance(api, str):
         if api == EVERY_API:
             return None
-        found = {_plain(APIS[key].name): key for key in MODULES}.get(_plain(api))
+        found = {_plain(APIS[key].name): key for key in ON_BROKER}.get(_plain(api))
         if found is None:
-            raise ValueError(f"this broker serves no API {api!r}{_suggestion(api, [APIS[key].name for key in MODULES])}")
+            raise ValueError(f"this broker serves no API {api!r}{_suggestion(api, [APIS[key].name for key in ON_BROKER])}")
         return int(found)
-    if api not in MODULES:
+    if api not in ON_BROKER:
         raise ValueError(f"this broker does not serve the API {APIS[api].name if api in APIS else api}")
     return int(api)
 
@@ -202,3 +201,24 @@ def _suggestion(name: str, known: list[str]) -> str:
 
     close = get_close_matches(name, known, n=3, cutoff=0.5)
     return f": did you mean {' or '.join(close)}?" if close else f"; there are {', '.join(known)}"
+
+
+_TOPICS_WITH_PARTITIONS_IN_ANSWERS = (ApiKey.METADATA,)
+"""APIs whose requests have topics only, and whose responses have their partitions."""
+
+
+def _check_subject(api_key: int | None, topic: str | None, partition: int | None) -> None:
+    """`ValueError` if requests of the API cannot name a topic or partition."""
+    __tracebackhide__ = True  # for pytest: a test that fails shows the line that called us
+    if topic is None:
+        if partition is not None:
+            raise ValueError(f"partition {partition} of which topic? Give topic=… too")
+        return
+    if api_key is None:
+        return
+    name, fields = APIS[api_key].name, SERVED[api_key].topics
+    if fields is None:
+        known = ", ".join(APIS[key].name for key, api in SERVED.items() if api.topics is not None)
+        raise ValueError(f"{name} requests name no topics. Leave topic=… out, or choose one of {known}")
+    if partition is not None and fields.partitions is None and api_key not in _TOPICS_WITH_PARTITIONS_IN_ANSWERS:
+        raise ValueError(f"{name} requests are about whole topics: leave partition={partition} out")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.broker.net.fault_log import FaultLog
+from ottla.broker.requests.fault_log import FaultLog
 from ottla.errors.codes import ErrorCode, error_name
 
 LINES_PER_KIND: Final = 3

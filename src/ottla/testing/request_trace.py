@@ -1,6 +1,6 @@
 """The last requests that clients sent to a test broker, and how they ended: shown with a failed test.
 
-Wraps two methods of the node's dispatcher. A request costs a copy of its first bytes; it is decoded once a test has failed.
+Wraps two methods of the node's pipeline. A request costs a copy of its first bytes; it is decoded once a test has failed.
 Requests of the test's own helpers and of other nodes are left out. Runs on the node's event loop.
 """
 
@@ -10,21 +10,21 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from ottla.broker.refusals import summary_of
-from ottla.broker.request import ConnectionInfo, RequestContext
+from ottla.broker.requests.context import ConnectionInfo, RequestContext
+from ottla.broker.requests.refusals import summary_of
+from ottla.broker.requests.topics import subjects
 from ottla.errors import DecodeError, KafkaError
 from ottla.errors.codes import error_name
 from ottla.testing.fault_rules import HELPER_CLIENT_ID
-from ottla.testing.fault_subjects import subjects
 from ottla.testing.logs import stamp
 from ottla.wire.apis import APIS
 from ottla.wire.base import Message, UnsupportedVersion
 from ottla.wire.headers import parse_request, read_request_header
 
 if TYPE_CHECKING:
-    from ottla.broker.dispatch import Dispatcher, Route
     from ottla.broker.net.listeners import Listeners
-    from ottla.broker.parked import Parked
+    from ottla.broker.requests.parked import Parked
+    from ottla.broker.requests.pipeline import RequestPipeline, Route
     from ottla.broker.services import Services
     from ottla.wire.base import Part
 
@@ -59,17 +59,17 @@ class TracedRequest:
 class RequestTrace:
     """The last requests of one node's clients."""
 
-    def __init__(self, dispatcher: Dispatcher, listeners: Listeners, node_listener: str | None) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, pipeline: RequestPipeline, listeners: Listeners, node_listener: str | None) -> None:
+        self._pipeline = pipeline
         self._listeners = listeners
-        self._dispatch, self._conclude = dispatcher.dispatch, dispatcher.conclude
+        self._dispatch, self._conclude = pipeline.handle, pipeline.conclude
         self._node_listener = node_listener
         self._requests: deque[TracedRequest] = deque(maxlen=REQUESTS_KEPT)
-        # The dispatcher has no hooks for this, so that a node in production does not pay for them.
-        dispatcher.dispatch = self.dispatch  # type: ignore[method-assign]
-        dispatcher.conclude = self.conclude  # type: ignore[method-assign]
+        # The pipeline has no hooks for this, so that a node in production does not pay for them.
+        pipeline.handle = self.handle  # type: ignore[method-assign]
+        pipeline.conclude = self.conclude  # type: ignore[method-assign]
 
-    def dispatch(self, connection: ConnectionInfo, frame: bytearray) -> list[Part] | Parked | None:
+    def handle(self, connection: ConnectionInfo, frame: bytearray) -> list[Part] | Parked | None:
         is_clients = not connection.is_controller_listener and connection.listener != self._node_listener
         if not is_clients or frame.startswith(_HELPER, _HEADER_BYTES):
             return self._dispatch(connection, frame)
@@ -112,7 +112,7 @@ class RequestTrace:
             return f"{error_name(failure.code)}: {failure}"
         if failure is not None:
             return f"the connection was closed: {failure or type(failure).__name__}"
-        return "ok" if response is None else summary_of(response, self._dispatcher._topic_name) or "ok"
+        return "ok" if response is None else summary_of(response, self._pipeline._topic_name) or "ok"
 
     def lines(self, since: float) -> list[str]:
         """The requests since a time, the oldest first. Those that a client repeats are one line."""
@@ -136,7 +136,7 @@ class RequestTrace:
 
     @property
     def _services(self) -> Services:
-        return cast("Services", self._dispatcher.services)
+        return cast("Services", self._pipeline.services)
 
 
 def _waiting(traced: TracedRequest, open_ids: set[int]) -> str:

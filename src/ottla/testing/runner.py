@@ -12,10 +12,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker import dispatch
 from ottla.broker.formatting import FormatOptions, format_directories, format_if_new
-from ottla.broker.handlers import MODULES
 from ottla.broker.node import Node
+from ottla.broker.requests import pipeline as requests_pipeline
+from ottla.broker.requests.apis import ON_BROKER
 from ottla.testing.cluster.settings import NODE_LISTENER
 from ottla.testing.host import Facts, Launch
 from ottla.testing.refusal_log import RefusalLog
@@ -64,7 +64,7 @@ class NodeRunner:
         assert self._node is not None, "started"
         return self._node
 
-    async def start(self, launch: Launch, logger: logging.Logger = dispatch.logger) -> Facts:
+    async def start(self, launch: Launch, logger: logging.Logger = requests_pipeline.logger) -> Facts:
         """Format the data folder if it is new, and start the node. If that raises, all resources are released.
 
         Requests that are refused, wholly or in part, are logged to `logger`.
@@ -83,9 +83,9 @@ class NodeRunner:
         if launch.node_ports is not None:
             node.stay_in_quorum = self._stay_in_quorum
         # This is before the node's first request: there was no await since it began to serve.
-        node.dispatcher.reported = MODULES.keys() - {ApiKey.API_VERSIONS}
-        node.dispatcher.fault_log = RefusalLog(asyncio.get_running_loop().time, logger)
-        self._trace = RequestTrace(node.dispatcher, node.listeners, None if launch.node_ports is None else NODE_LISTENER)
+        node.pipeline.searched = ON_BROKER.keys() - {ApiKey.API_VERSIONS}
+        node.pipeline.fault_log = RefusalLog(asyncio.get_running_loop().time, logger)
+        self._trace = RequestTrace(node.pipeline, node.listeners, None if launch.node_ports is None else NODE_LISTENER)
         node.broken.add_done_callback(self._is_broken)
         return Facts(node.bootstrap_servers, node.cluster_id, node.node_id)
 
@@ -149,7 +149,7 @@ class NodeRunner:
             from ottla.testing.fault_table import FaultTable
 
             self._faults = FaultTable(self.node.listeners)
-            self.node.dispatcher.intercept = self._faults.intercept
+            self.node.pipeline.intercept = self._faults.intercept
         return await self._faults.command(name, values)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ottla.broker import dispatch
+from ottla.broker.requests import pipeline as requests_pipeline
 from ottla.errors import OttlaError
 from ottla.testing.background import Background
 from ottla.testing.errors import BrokerFailed
@@ -46,7 +46,7 @@ class ThreadHost:
     async def _start(self, launch: Launch) -> Facts:
         assert self._log is not None
         self._runner = NodeRunner()
-        return await self._runner.start(launch, PrivateLogger(dispatch.logger, self._log))
+        return await self._runner.start(launch, PrivateLogger(requests_pipeline.logger, self._log))
 
     async def stop(self) -> None:
         assert self._runner is not None

@@ -1,6 +1,6 @@
 """Encodes and decodes rare messages with the interpreter, and compiles a codec only when there are many.
 
-Compiling a codec takes as long as interpreting forty messages of its kind (docs/decisions/0026-broker-hot-path.md). So the
+Compiling a codec takes as long as interpreting forty messages of its kind (docs/decisions/0002-messages-and-kernels.md). So the
 first `INTERPRETED_USES` of each class and version, such as the records of a start, are interpreted. Both give the same bytes
 and messages; a parity test compares them.
 """

@@ -1,4 +1,4 @@
-"""Requests that brokers send to a controller, through Ottla's own door: Apache Kafka and Ottla take and answer them alike."""
+"""Requests that brokers send to a controller, through Ottla's channel: Apache Kafka and Ottla take and answer them alike."""
 
 import asyncio
 import os
@@ -10,15 +10,14 @@ from tests.support.nodes.images import context_of, image_of
 from tests.support.peers.raw_client import RawClient
 from tests.support.servers.kafka_server import KafkaServer
 
-from ottla.broker.doors.controller_links import Address, ControllerLinks
-from ottla.broker.doors.envelope import wrap_request
-from ottla.broker.doors.remote import RemoteDoor
-from ottla.broker.principal import Principal
-from ottla.broker.request import RequestContext
+from ottla.broker.channel.envelope import wrap_request
+from ottla.broker.channel.forwarded import ForwardedRequest
+from ottla.broker.channel.links import Address, ControllerLinks
+from ottla.broker.channel.remote import RemoteChannel
 from ottla.env.real.net import RealNetwork
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.ids import Uuid
+from ottla.ids import Principal, Uuid
 from ottla.wire.base import Message
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
@@ -34,22 +33,22 @@ from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest
 BROKER_ID = 77
 
 
-def through_door(server: KafkaServer, work: Callable[[RemoteDoor], Awaitable[Any]]) -> Any:
+def through_channel(server: KafkaServer, work: Callable[[RemoteChannel], Awaitable[Any]]) -> Any:
     async def run() -> Any:
         host, _, port = server.controller_bootstrap.rpartition(":")
         links = ControllerLinks(RealNetwork(), BROKER_ID)
         try:
-            return await work(RemoteDoor(links, lambda: Address(1, host, int(port))))
+            return await work(RemoteChannel(links, lambda: Address(1, host, int(port))))
         finally:
             links.close()
 
     return asyncio.run(run())
 
 
-def context(request: Message, version: int) -> RequestContext:
-    made = context_of(image_of([], {}), request.KEY, version)
-    made.connection.principal = Principal("User", "alice")
-    return made
+def forwarded(request: Message, version: int) -> ForwardedRequest:
+    context = context_of(image_of([], {}), request.KEY, version)
+    context.connection.principal = Principal("User", "alice")
+    return ForwardedRequest.of(context, request)
 
 
 def cluster_id(server: KafkaServer) -> str:
@@ -88,22 +87,22 @@ def test_forwarded_request_is_answered_in_the_clients_version(cluster: KafkaServ
     )
     removal = DeleteTopicsRequest(topic_names=[topic], timeout_ms=30_000)
 
-    async def work(door: RemoteDoor) -> None:
-        first, again = [await door.forward(context(request, version), request) for _ in range(2)]
+    async def work(channel: RemoteChannel) -> None:
+        first, again = [await channel.forward(forwarded(request, version)) for _ in range(2)]
         assert [(each.name, each.error_code) for each in first.topics] == [(topic, ErrorCode.NONE)]
         assert [each.error_code for each in again.topics] == [ErrorCode.TOPIC_ALREADY_EXISTS]
         if version >= 5:
             assert first.topics[0].num_partitions == 2
-        removed = await door.forward(context(removal, 5), removal)
+        removed = await channel.forward(forwarded(removal, 5))
         assert [each.error_code for each in removed.responses] == [ErrorCode.NONE]
 
-    through_door(cluster, work)
+    through_channel(cluster, work)
 
 
 def test_what_cannot_be_forwarded_is_refused(cluster: KafkaServer) -> None:
-    good = wrap_request(context(DeleteTopicsRequest(), 5), DeleteTopicsRequest())
+    good = wrap_request(forwarded(DeleteTopicsRequest(), 5))
     cases = {
-        "not forwardable": wrap_request(context(HeartbeatRequest(), 4), HeartbeatRequest()),
+        "not forwardable": wrap_request(forwarded(HeartbeatRequest(), 4)),
         "no address": EnvelopeRequest(
             request_data=good.request_data, request_principal=good.request_principal, client_host_address=b"\1\2\3"
         ),
@@ -125,35 +124,35 @@ def test_what_cannot_be_forwarded_is_refused(cluster: KafkaServer) -> None:
 def test_life_of_a_registered_broker(cluster: KafkaServer) -> None:
     id = cluster_id(cluster)
 
-    async def work(door: RemoteDoor) -> list[int]:
+    async def work(channel: RemoteChannel) -> list[int]:
         codes = []
 
         async def refused(request: Message) -> None:
             with pytest.raises(KafkaError) as refusal:
-                await door.call(request)
+                await channel.call(request)
             codes.append(refusal.value.code)
 
         await refused(registration("another-cluster-000000"))
         await refused(registration(id, log_dirs=[]))
         request = registration(id)
-        epoch = (await door.call(request)).broker_epoch
-        assert (await door.call(request)).broker_epoch == epoch, "the same incarnation keeps its epoch"
-        heard = await door.call(BrokerHeartbeatRequest(broker_id=BROKER_ID, broker_epoch=epoch, current_metadata_offset=-1))
+        epoch = (await channel.call(request)).broker_epoch
+        assert (await channel.call(request)).broker_epoch == epoch, "the same incarnation keeps its epoch"
+        heard = await channel.call(BrokerHeartbeatRequest(broker_id=BROKER_ID, broker_epoch=epoch, current_metadata_offset=-1))
         assert (heard.is_caught_up, heard.is_fenced, heard.should_shut_down) == (False, True, False)
         await refused(BrokerHeartbeatRequest(broker_id=BROKER_ID, broker_epoch=epoch - 1, current_metadata_offset=-1))
         await refused(registration(id))  # another incarnation, while the session of this one lives
-        blocks = [await door.call(AllocateProducerIdsRequest(broker_id=BROKER_ID, broker_epoch=epoch)) for _ in range(2)]
+        blocks = [await channel.call(AllocateProducerIdsRequest(broker_id=BROKER_ID, broker_epoch=epoch)) for _ in range(2)]
         assert [block.producer_id_len for block in blocks] == [1000, 1000]
         assert blocks[1].producer_id_start >= blocks[0].producer_id_start + 1000
         await refused(AllocateProducerIdsRequest(broker_id=BROKER_ID, broker_epoch=epoch - 1))
-        assigned = await door.call(AssignReplicasToDirsRequest(broker_id=BROKER_ID, broker_epoch=epoch))
+        assigned = await channel.call(AssignReplicasToDirsRequest(broker_id=BROKER_ID, broker_epoch=epoch))
         assert assigned.directories == []
         await refused(AssignReplicasToDirsRequest(broker_id=BROKER_ID, broker_epoch=epoch - 1))
-        await door.call(UnregisterBrokerRequest(broker_id=BROKER_ID))
+        await channel.call(UnregisterBrokerRequest(broker_id=BROKER_ID))
         await refused(UnregisterBrokerRequest(broker_id=BROKER_ID))
         return codes
 
-    assert through_door(cluster, work) == [
+    assert through_channel(cluster, work) == [
         ErrorCode.INCONSISTENT_CLUSTER_ID,
         ErrorCode.INVALID_REGISTRATION,
         ErrorCode.STALE_BROKER_EPOCH,

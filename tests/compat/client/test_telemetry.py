@@ -17,7 +17,7 @@ from ottla import Admin, Consumer, Producer
 from ottla.client.admin.topics import NewTopic
 from ottla.client.connections import ConnectionPool
 from ottla.client.real_world import real_client_world
-from ottla.client.runner import Runner
+from ottla.client.runtime import ClientRuntime
 from ottla.client_core.metadata import Metadata
 from ottla.client_core.metrics.connections import ConnectionMetrics
 from ottla.client_core.metrics.producer import ProducerMetrics
@@ -114,7 +114,7 @@ class Client:
         metadata = Metadata(settings, world.randomness.below)
         options = LinkOptions(client_id=settings.client_id)
         self.pool = ConnectionPool(world, settings, settings.bootstrap_servers, options, metadata)
-        self.runner = Runner([metadata, self.telemetry], self.pool, world.clock)
+        self.runner = ClientRuntime([metadata, self.telemetry], self.pool, world.clock)
         self.runner.wake()
 
     async def until(self, condition: Callable[[], bool], what: str) -> None:

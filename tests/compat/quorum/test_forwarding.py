@@ -13,13 +13,13 @@ from tests.support.servers.ottla_cluster import NODES, OttlaCluster
 from tests.support.sweep.admin_cases import tables_of_cases
 from tests.support.sweep.sweep import Case, differences, normalised, versions_of
 
-from ottla.broker.handlers import MODULES
+from ottla.broker.requests.apis import ON_BROKER
 from ottla.errors.codes import ErrorCode
 from ottla.wire.apis import APIS
 from ottla.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 
-FORWARDED = sorted(key for key in MODULES if APIS[key].is_forwardable)
+FORWARDED = sorted(key for key in ON_BROKER if APIS[key].is_forwardable)
 REQUEST_TIMEOUT_S = 30
 """A client's request.timeout.ms."""
 NOT_OF_THE_CONTROLLER = {"change the broker", "alter a fixed setting of the broker", "change a fixed setting of the broker"}

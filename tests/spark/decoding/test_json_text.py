@@ -18,11 +18,11 @@ GOOD: list[tuple[bytes | None, Any]] = [
     (None, None),
 ]
 BAD: list[tuple[bytes, str]] = [
-    (b'{"a":"x","b":2}', "a is x: it must be bigint"),
-    (b'{"a":1.5,"b":"y"}', "a is 1.5: it must be bigint; b is y: it must be double"),
-    (b'{"a":99999999999999999999}', "a is 99999999999999999999: it must be bigint"),
-    (b'{"a":1,"s":{"t":"x"}}', 's is {"t":"x"}: it must be struct<t:bigint>'),
-    (b'{"a":1,"l":[1,"x"]}', 'l is [1,"x"]: it must be array<int>'),
+    (b'{"a":"x","b":2}', "a is the string x: it must be bigint"),
+    (b'{"a":1.5,"b":"y"}', "a is the fraction 1.5: it must be bigint; b is the string y: it must be double"),
+    (b'{"a":99999999999999999999}', "a is the number 99999999999999999999: it must be bigint"),
+    (b'{"a":1,"s":{"t":"x"}}', 's is the object {"t":"x"}: it must be struct<t:bigint>'),
+    (b'{"a":1,"l":[1,"x"]}', 'l is the array [1,"x"]: it must be array<int>'),
     (b'{"b":1}', "a is missing"),
     (b'{"a":null}', "a is missing"),
     (b"", "the value is empty: there is no JSON in it"),

@@ -39,10 +39,9 @@ def test_from_init_to_records_in_the_sink(folder: Path) -> None:
         assert (said.rc, said.out) == (0, "keep_large_orders\t7 rows\t1 batches\tlag 0\n"), said.err
         head = "ottla: the flow keep_large_orders: parsed_orders: "
         expected = (
-            "2 of 7 records could not be decoded and are in the topic orders-dead: id must be int (1), the value is not valid "
-            "JSON (1); such as the value is not valid JSON: not json\n"
-            "1 of 7 records has fields that the schema does not: coupon (1); such as coupon in the record of "
-            "orders-1 at offset 6\n"
+            "2 of 7 records could not be decoded and are in the topic orders-dead: id must be int, not string (1, orders-1 at "
+            "offset 4), the value is not valid JSON (1, orders-1 at offset 5); such as the value is not valid JSON: not json\n"
+            "1 of 7 records differs from the schema: coupon is new (1, orders-1 at offset 6)\n"
             "1 of 5 rows does not meet the expectation has an id (id IS NOT NULL) and is in the topic orders-dead; such as "
             '{"amount":700.0}'
         )
@@ -50,7 +49,7 @@ def test_from_init_to_records_in_the_sink(folder: Path) -> None:
         assert told == expected.splitlines()
         letters = {each.value: dict(each.headers)["ottla.error.reason"] for each in broker.records("orders-dead")}
         assert letters == {
-            bad[0].encode(): b"id is 900002: it must be int",
+            bad[0].encode(): b"id is the string 900002: it must be int",
             b"not json": b"the value is not valid JSON: not json",
             b'{"amount":700.0}': b"has an id (id IS NOT NULL) is not met",
         }
@@ -65,7 +64,7 @@ def test_from_init_to_records_in_the_sink(folder: Path) -> None:
         assert described["flows"][2]["lag"] == 0
         assert described["flows"][0]["sources"][0]["options"]["subscribe"] == "orders"
         checks = {each["kind"]: (each["rows"], each["bad"]) for each in described["flows"][2]["checks"]}
-        assert checks == {"decode": (7, 2), "drift": (7, 1), "expect": (5, 1)}
+        assert checks == {"decode": (7, 2), "drift": (7, 1), "nulls": (5, 0), "expect": (5, 1)}
         said = run_cli("pipeline", "describe", folder, *address)
         assert "parsed_orders expects has an id: id IS NOT NULL, else dead letter to orders-dead" in said.lines
         assert said.lines[-1].startswith("in all runs of keep_large_orders: parsed_orders: 1 of 5 rows does not meet")
@@ -95,6 +94,57 @@ def test_checkpoint_of_a_renamed_flow_is_not_left_behind_in_silence(folder: Path
         said = run_cli("pipeline", "run", folder, "--renamed", "keep_large_orders=keep_large", *address)
         assert (said.rc, said.out.startswith("No new records")) == (0, True), said.err
         assert len(broker.records("large-orders")) == 1
+
+
+COUNTED = """spark.readStream.table("a").groupBy({by}).count().selectExpr("CAST(count AS STRING) AS value")"""
+PLAIN = """spark.readStream.table("a").select("value")"""
+CHANGES = [
+    (
+        PLAIN,
+        COUNTED.format(by="'key'"),
+        "it now has an aggregation, and its checkpoint has no state: there was no such operator",
+    ),
+    (COUNTED.format(by="'key'"), PLAIN, "it had an aggregation and now has none."),
+    (COUNTED.format(by="'partition'"), COUNTED.format(by="'key'"), "have changed, from (partition integer) to (key binary)."),
+    (PLAIN, f"{PLAIN}.dropDuplicates(['value'])", "it now has dropDuplicates, and its checkpoint has no state"),
+    (PLAIN, f"{PLAIN}.union({PLAIN})", "it read 1 source and now reads 2 sources."),
+    (
+        "spark.readStream.format('rate').load().selectExpr('CAST(value AS STRING) AS value')",
+        PLAIN,
+        "reads another kind of source",
+    ),
+    (
+        PLAIN,
+        "spark.readStream.format('rate').load().selectExpr('CAST(value AS STRING) AS value')",
+        "reads another kind of source",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        pytest.param(*each, id=f"change-{number}", marks=[pytest.mark.slow] * (number != 4))
+        for number, each in enumerate(CHANGES)
+    ],
+)
+def test_query_that_its_checkpoint_cannot_take_names_what_changed_and_reset(
+    tmp_path: Path, spark: Any, shared_broker: Broker, topic: str, before: str, after: str, why: str
+) -> None:
+    given = f"sources: {{a: {{subscribe: {topic}, startingOffsets: earliest}}}}\nsinks: {{out: {{topic: {topic}-out}}}}\n"
+    shared_broker.create_topic(f"{topic}-out")
+    for query in (before, after):
+        shared_broker.produce(topic, "v")
+        mode = ', spark_conf={"ottla.outputMode": "update"}' if "count()" in query else ""
+        text = f'@dp.append_flow(target="out"{mode})\ndef f():\n    return {query}\n'
+        write_pipeline(tmp_path, {"flows.py": text}, given, shared_broker.bootstrap_servers)
+        said = run_cli("pipeline", "run", tmp_path)
+        assert said.rc == (query == after), said.err
+    assert said.err.startswith("ottla: the flow f cannot continue from its checkpoint: "), said.err
+    assert why in said.err
+    assert "Take the change back, or read everything again with --reset f. " in said.err
+    assert "…" not in said.err
+    assert run_cli("pipeline", "run", tmp_path, "--reset", "f", "--yes").rc == 0
 
 
 def test_broken_flow_ends_with_one_sentence_and_a_log(folder: Path) -> None:

@@ -39,9 +39,9 @@ def test_users_line_reason_and_records_are_named() -> None:
     [
         (
             "[STREAM_FAILED] Query x terminated: [DIVIDE_BY_ZERO] Division by zero.\nUse try_divide. SQLSTATE: 22012",
-            "Division by zero. Use try_divide.",
+            "Division by zero. Use try_divide",
         ),
-        ("requirement failed: no Update mode.\n\tat java", "requirement failed: no Update mode."),
+        ("requirement failed: no Update mode.\n\tat java", "requirement failed: no Update mode"),
         ("", "Spark gives no reason"),
         (
             ("[PYTHON_DATA_SOURCE_ERROR] Failed: Traceback (most recent call last):\n  File \"/x.py\", line 1, in read\n    y\n"
@@ -54,14 +54,67 @@ def test_reason_is_the_innermost_one(text: str, expected: str) -> None:
     assert reason(text) == expected
 
 
-def test_change_that_a_checkpoint_cannot_take_names_reset() -> None:
-    text = (
-        "[STREAM_FAILED] Query x terminated: [STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match "
-        f"existing state key schema. {'x' * 900} SQLSTATE: 42K06"
+NOT_MATCHING = (
+    "[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Stateful operators in the metadata: [(OperatorId: 0 -> "
+    "OperatorName: dedupe)]; Stateful operators in current batch: [(OperatorId: 0 -> OperatorName: stateStoreSave)]."
+)
+
+
+STRINGS, NUMBERS = (f"StructType(StructField(k,{kind}Type,true))" for kind in ("String", "Long"))
+KEYS = f"[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Existing key_schema={STRINGS} and new key_schema={NUMBERS}.\nIf you want"
+VALUES = f"[STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION] new value_schema={NUMBERS} and old value_schema={STRINGS} Please check"
+NO_STATE = (
+    "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] Stateful operators in current batch: [(OperatorId: 0 -> "
+    "OperatorName: stateStoreSave)]."
+)
+NO_STATE_WHY = (
+    "it now has an aggregation, and its checkpoint has no state: there was no such operator before, or the state was deleted"
+)
+SOURCES = "assertion failed: There are [1] sources in the checkpoint offsets and now there are [2] sources requested"
+SETTING = "[STATE_STORE_INVALID_CONFIG_AFTER_RESTART] Cannot change a from 1 to 2 between restarts. SQLSTATE: 42K06"
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (KEYS, "the columns by which it groups, joins or deduplicates have changed, from (k string) to (k long)"),
+        (VALUES, "what it keeps for each key, such as its aggregates, has changed, from (k string) to (k long)"),
+        (NOT_MATCHING, "it had dropDuplicates and now has an aggregation"),
+        (NO_STATE, NO_STATE_WHY),
+        (SOURCES, "it read 1 source and now reads 2 sources"),
+        ('For input string: "{"a": {"0": 13}}"', "it reads another kind of source than before"),
+        ("No usable value for logOffset", "it reads another kind of source than before"),
+        (SETTING, "a setting has changed that must stay as it is: Cannot change a from 1 to 2 between restarts"),
+    ],
+)
+def test_change_that_a_checkpoint_cannot_take_names_reset(said: str, why: str) -> None:
+    failed = flow_failed("f", f"[STREAM_FAILED] Query x terminated with exception: {said}")
+    assert str(failed) == (
+        f"the flow f cannot continue from its checkpoint: {why}. Take the change back, or read everything again with --reset f"
     )
-    sentence = str(flow_failed("counts", text))
-    assert sentence.startswith("the flow counts cannot continue from its checkpoint, because its query has changed: ")
-    assert "read everything again with --reset counts. Spark says: Provided key schema" in sentence
+
+
+def test_damaged_checkpoint_names_reset_and_lost_memory_does_not() -> None:
+    condition = "[CANNOT_LOAD_STATE_STORE.CANNOT_READ_DELTA_FILE_NOT_EXISTS] x is lost."
+    lost = f"Traceback (most recent call last):\npy4j.protocol.Py4JJavaError: {condition}"
+    sentence = str(flow_failed("f", f"[STREAM_FAILED] Query [id = a] terminated with exception: {lost}"))
+    assert sentence == (
+        "the flow f cannot continue: files of its checkpoint are missing or damaged. Put them back, or read everything again "
+        "with --reset f. Spark says: x is lost"
+    )
+    memory = "[CANNOT_LOAD_STATE_STORE.ROCKSDB_STORE_PROVIDER_OUT_OF_MEMORY] Could not load it."
+    assert str(flow_failed("f", memory)) == "the flow f broke: Could not load it"
+
+
+def test_other_topics_name_reset() -> None:
+    said = (
+        "[STREAM_FAILED] Query [id = x] ended: [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when Python streaming data "
+        "source perform latestOffset: ottla.spark.errors.SourceError: a-0 was read before and is gone SQLSTATE: 38000"
+    )
+    assert str(flow_failed("f", said)) == (
+        "the flow f broke: a-0 was read before and is gone. If the flow is to read other topics from now on, start it over "
+        "with --reset f"
+    )
 
 
 def test_many_partitions_are_counted() -> None:

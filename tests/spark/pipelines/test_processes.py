@@ -115,3 +115,33 @@ def test_spark_pipelines_runs_the_same_folder(folder: Path, broker: Broker) -> N
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=WAIT_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [json.loads(each.value or b"")["id"] for each in broker.records("large-orders")] == [1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("answers", "exit_code", "results"), [(["\n"], 1, 1), (["large\n"], 0, 1), (["reset\n", "y\n"], 0, 2)])
+def test_checkpoint_that_no_flow_has_is_asked_about_on_a_terminal(
+    folder: Path, broker: Broker, answers: list[str], exit_code: int, results: int
+) -> None:
+    broker.produce("orders", order(1))
+    assert run_cli("pipeline", "run", folder).rc == 0
+    flows = folder / "transformations" / "large_orders.py"
+    flows.write_text(flows.read_text().replace("def keep_large_orders", "def large"))
+    master, terminal = pty.openpty()
+    command = [*OTTLA, "pipeline", "run", str(folder)]
+    process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True)
+    os.close(terminal)
+    screen = ""
+    try:
+        for question, answer in zip(("Which flow is it now?", "Delete"), answers, strict=False):
+            while question not in screen:
+                screen += os.read(master, 65536).decode()
+            os.write(master, answer.encode())
+        screen += _read_all(master)
+        assert process.wait(WAIT_S) == exit_code, screen
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        os.close(master)
+    assert "There is a checkpoint of keep_large_orders, which has read up to orders-0: " in screen
+    assert len(broker.records("large-orders")) == results
+    assert (folder / "storage" / "ottla" / "checkpoints" / "keep_large_orders").exists() == (exit_code == 1)

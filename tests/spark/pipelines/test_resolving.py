@@ -51,10 +51,12 @@ def test_order_of_definition_does_not_matter(tmp_path: Path, spark: Any) -> None
         (
             "a.sql",
             "CREATE STREAMING TABLE t AS SELECT nope FROM STREAM rates",
-            (
-                "a.sql line 1: the flow t cannot be analysed: A column, variable, or function parameter with name "
-                "`nope` cannot be resolved."
-            ),
+            "a.sql line 1, column 36: the flow t cannot be analysed: there is no column nope: there is value, timestamp",
+        ),
+        (
+            "a.sql",
+            "CREATE STREAMING TABLE t AS\n  /* times */ SELECT timestmap\n  FROM STREAM rates",
+            "a.sql line 2, column 22: the flow t cannot be analysed: there is no column timestmap: did you mean timestamp?",
         ),
         ("a.sql", "CREATE STREAMING TABLE t AS SELECT 1 AS x", "writes to the table t but reads no stream"),
         ("a.sql", "CREATE MATERIALIZED VIEW t AS SELECT * FROM STREAM rates", "the materialized view t reads a stream"),

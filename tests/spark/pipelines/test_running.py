@@ -14,9 +14,10 @@ from tests.spark.pipelines.folders import write_pipeline
 
 from ottla.spark.pipelines import storage
 from ottla.spark.pipelines.errors import FlowFailed, PipelineError
+from ottla.spark.pipelines.graph import FlowDefinition
 from ottla.spark.pipelines.progress import FlowProgress
 from ottla.spark.pipelines.resolving import prepared
-from ottla.spark.pipelines.running import Run, Totals
+from ottla.spark.pipelines.running import STARTING_MAX, Run, Totals
 from ottla.spark.pipelines.schedule import Schedule
 from ottla.spark.pipelines.spec import Spec
 from ottla.testing import Broker
@@ -30,6 +31,7 @@ COPY = """
 def copy():
     return spark.readStream.table("orders").select("key", "value")
 """
+FLOWS = 5
 COUNT = "CREATE STREAMING TABLE kept AS SELECT CAST(CAST(value AS STRING) AS INT) AS n FROM STREAM orders;"
 SUM = "CREATE MATERIALIZED VIEW total AS SELECT sum(n) AS n FROM kept;"
 
@@ -68,6 +70,25 @@ def test_second_run_continues_and_tables_keep_their_rows(
         assert [row.n for row in spark.table("total").collect()] == [13]
 
 
+def test_flows_do_not_start_all_at_once(pipeline: Callable[[dict[str, str]], Spec], spark: Any) -> None:
+    """Five that did broke on a busy machine: Spark's Python processes must connect within 10 s."""
+    found: list[int] = []
+
+    class Watched(Run):
+        def _start(self, flow: FlowDefinition) -> None:
+            super()._start(flow)
+            found.append(self.starting)
+            if len(found) == FLOWS:
+                self.stop()
+
+    flows = (COUNT.replace("kept", f"kept{number}") for number in range(FLOWS))
+    with prepared(pipeline({f"count{number}.sql": text for number, text in enumerate(flows)}), spark) as resolved:
+        made = Watched(resolved, spark, Schedule("every", 0.2))
+        made.run()
+    assert len(found) == FLOWS
+    assert max(found) <= STARTING_MAX
+
+
 def test_broken_flow_is_named_with_its_records_and_line(
     pipeline: Callable[[dict[str, str]], Spec], spark: Any, topic: str, shared_broker: Broker
 ) -> None:
@@ -86,6 +107,51 @@ def divide():
         "(transformations/a.py line 8)"
     )
     assert "=== Streaming Query ===" in raised.value.trace
+
+
+SLOW_ONCE = """
+from pathlib import Path
+from pyspark.sql.functions import udf
+
+@udf("int")
+def divide(value):
+    marker = Path({marker!r})
+    if not marker.exists():
+        marker.touch()
+        raise RuntimeError("Python worker failed to connect back")
+    return int(value)
+
+@dp.append_flow(target="copies")
+def copy():
+    return spark.readStream.table("orders").select("key", divide("value").cast("string").alias("value"))
+"""
+
+
+@pytest.mark.parametrize("schedule", [Schedule(), Schedule("every", 1)], ids=str)
+def test_flow_whose_python_process_starts_too_late_is_started_again(
+    pipeline: Callable[[dict[str, str]], Spec],
+    spark: Any,
+    topic: str,
+    shared_broker: Broker,
+    tmp_path: Path,
+    schedule: Schedule,
+) -> None:
+    """The error is Spark's own text, raised by the flow: what a busy machine does at will cannot be made to happen."""
+    spec = pipeline({"copy.py": SLOW_ONCE.format(marker=str(tmp_path / "tried"))})
+    shared_broker.produce(topic, "6")
+    notices: list[str] = []
+    with prepared(spec, spark) as resolved:
+        made = Run(resolved, spark, schedule, lambda progress: made.stop(), notice=notices.append)
+        timer = threading.Timer(120, made.stop)
+        timer.start()
+        try:
+            totals = made.run()
+        finally:
+            timer.cancel()
+    assert totals.rows == {"copy": 1}
+    (notice,) = notices
+    assert notice.startswith("the flow copy starts again")
+    assert [record.value for record in shared_broker.records(f"{topic}-copies")] == [b"6"]
 
 
 @pytest.mark.slow

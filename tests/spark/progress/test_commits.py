@@ -53,6 +53,26 @@ def test_newer_offsets_replace_those_that_wait_and_only_changes_are_sent() -> No
     assert tried[-1] == {FIRST: 2}, "of two queries, the one that is behind counts"
 
 
+def test_offsets_that_do_not_change_are_committed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers forget the offsets of a group without members: a partition without records vanished from it after a week."""
+    monkeypatch.setattr(commits, "RENEW_S", 0.05, raising=False)
+    came_again = threading.Event()
+    silent: list[Offsets] = []
+
+    def commit(offsets: Offsets) -> None:
+        if SECOND in offsets:
+            silent.append(offsets)
+        if len(silent) >= 3:
+            came_again.set()
+        if not came_again.is_set():  # the other partition never stops
+            committer.offer("q", {FIRST: offsets.get(FIRST, 0) + 1, SECOND: 1})
+
+    committer = GroupCommitter("g", {}, commit)
+    committer.offer("q", {FIRST: 1, SECOND: 1})
+    assert came_again.wait(30)
+    assert committer.close(30)
+
+
 def test_a_query_that_has_ended_does_not_hold_back_others() -> None:
     tried: list[Offsets] = []
     committer = GroupCommitter("g", {}, tried.append)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -39,7 +39,8 @@ class Pipeline:
         self._steps = folder / "steps"
         self._steps.mkdir(parents=True)
         self._process: subprocess.Popen[Any] | None = None
-        self._children: set[int] = set()
+        self._left: list[int] = []
+        """Handles of processes of drivers that were killed. Their ids may belong to others by now."""
         with Admin(bootstrap) as admin:
             admin.create_topics({"input": PARTITIONS, "output": PARTITIONS}).raise_first()
 
@@ -49,9 +50,7 @@ class Pipeline:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.kill_driver()
-        for each in self._children:
-            with suppress(ProcessLookupError):
-                os.kill(each, signal.SIGKILL)
+        end(self._left)
 
     def ensure_running(self) -> None:
         """Start the driver if it was killed."""
@@ -86,10 +85,11 @@ class Pipeline:
     def kill_driver(self, stopped: int | None = None) -> None:
         """Kill the driver and its JVM, and the process that waits at a step. Other Python workers end by themselves, later."""
         assert self._process is not None
-        family = descendants(self._process.pid)
-        self._children |= family
+        running = [] if self._process.poll() is not None else [self._process.pid]
+        family = {each for pid in running for each in descendants(pid)}
+        self._left += handles(family)
         java = {each for each in family if "java" in name_of(each)}
-        for each in (*java, self._process.pid, *([] if stopped is None else [stopped])):
+        for each in (*java, *running, *([] if stopped is None else [stopped])):
             with suppress(ProcessLookupError):
                 os.kill(each, signal.SIGKILL)
         self._process.wait(HANG_S)
@@ -152,6 +152,24 @@ def descendants(pid: int) -> set[int]:
     while more := {child for child, parent in parents.items() if parent in found} - found:
         found |= more
     return found - {pid}
+
+
+def handles(pids: Iterable[int]) -> list[int]:
+    """Handles of those that run. Unlike an id, a handle never comes to mean another process."""
+    found = []
+    for each in pids:
+        with suppress(ProcessLookupError):
+            found.append(os.pidfd_open(each))
+    return found
+
+
+def end(left: list[int]) -> None:
+    """Kill the processes that still run, and give up their handles."""
+    while left:
+        handle = left.pop()
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+        os.close(handle)
 
 
 def name_of(pid: int) -> str:

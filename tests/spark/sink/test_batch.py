@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from tests.spark.sink.sink_work import committed
 
 from ottla import Admin
+from ottla.spark.errors import sentence_of
 from ottla.spark.sink.committing import ledger_of
 from ottla.spark.sink.names import PREFIX
 from ottla.spark.sink.options import SinkOptions
@@ -52,3 +54,20 @@ def open_sink_ids(admin: Admin) -> list[str]:
         for each in admin.list_transactions(states=["Ongoing"])
         if each.transactional_id.startswith(PREFIX)
     ]
+
+
+@pytest.mark.parametrize("semantics", ["false", "true"])
+def test_tls_and_plain_ports_are_told_apart(spark: Any, shared_broker: Broker, out: str, tls_port: int, semantics: str) -> None:
+    """One sentence, without a traceback, in both directions."""
+    rows = spark.range(1, numPartitions=1).selectExpr("cast(id as string) as value")
+    plain, tls = shared_broker.bootstrap_servers, f"127.0.0.1:{tls_port}"
+    for address, protocol, said in (
+        (plain, "SSL", "no TLS: set kafka.security.protocol to PLAINTEXT, or give the address of a TLS listener"),
+        (tls, "PLAINTEXT", "TLS: set kafka.security.protocol to SSL, or give the address of a plain listener"),
+    ):
+        where = {"kafka.bootstrap.servers": address, "kafka.security.protocol": protocol, "kafka.max.block.ms": "2000"}
+        writer = rows.write.format("ottla").options(**where, topic=out, exactlyOnce=semantics)
+        with pytest.raises(PySparkException) as caught:
+            writer.mode("append").save()
+        assert sentence_of(caught.value) == f"{address} speaks {said}"
+        assert "Traceback" not in str(caught.value)

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.spark.sink.sink_work import ROWS, TASKS, committed, open_ids, rows_of, run_batch, run_tasks, visible
+from tests.spark.sink.sink_work import (
+    HANG_S,
+    PARTITIONS,
+    ROWS,
+    TASKS,
+    committed,
+    open_ids,
+    options_for,
+    rows_of,
+    run_batch,
+    run_tasks,
+    visible,
+)
 
 from ottla import Admin, Producer
 from ottla.errors import KafkaError, TimeoutError
@@ -282,3 +295,29 @@ def test_batch_write_whose_rows_are_visible_does_not_fail(
     assert orphan is not None
     abort_all(clients.producer(options.client_without_transactions), [orphan])
     assert sorted(committed(shared_broker.bootstrap_servers, out)) == [b"a", b"b"]
+
+
+def test_query_goes_on_after_a_pause_in_which_brokers_forgot_the_id_of_its_fence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka forgets ids after a week, and other queries of a session keep the process with the fence alive."""
+    settings = {"transactional.id.expiration.ms": "1000", "transaction.remove.expired.transaction.cleanup.interval.ms": "100"}
+    monkeypatch.setattr(committing, "FENCE_KEPT_S", 0.5)
+    with Broker(settings) as broker, Admin(broker.bootstrap_servers) as admin:
+        broker.create_topic("out", partitions=PARTITIONS)
+        options = options_for(broker.bootstrap_servers, "out")
+        run_batch(options, "query", "run1", 0)
+        deadline_s = time.monotonic() + HANG_S
+        while admin.list_transactions():
+            assert time.monotonic() < deadline_s, "the broker keeps its ids"
+            time.sleep(0.05)
+        run_batch(options, "query", "run1", 1)
+        assert sorted(committed(broker.bootstrap_servers, "out")) == all_rows(0, 1)
+        committing._fences.popitem()[1].close()
+        committing.close_ledgers()
+        clients.close_all()
+
+
+def test_process_keeps_a_few_fences(options: SinkOptions, query: str) -> None:
+    for number in range(committing.FENCES_MAX + 2):
+        run_batch(options, f"{query}-{number}", "run1", 0)
+    kept = [name for name, _ in committing._fences]
+    assert kept == [f"{query}-{number}" for number in range(2, committing.FENCES_MAX + 2)]

@@ -56,6 +56,26 @@ def test_a_new_fence_ends_the_earlier_one(shared_broker: Broker) -> None:
         each.close()
 
 
+def test_what_was_read_does_not_count_after_the_topic_was_deleted(shared_broker: Broker, admin: Admin) -> None:
+    """A process that lives longer than the topic believed what it had read, and created no topic again."""
+    kept, other = (Ledger(client(shared_broker), "ledger-gone") for _ in range(2))
+    fence = Fence(kept, "q")
+    for batch in range(3):
+        fence.write(Decision("q", batch, "run", State.FINISHED))
+    fence.close()
+    admin.delete_topics(["ledger-gone"]).raise_first()
+    assert (kept.read("q"), kept.read_all()) == (None, {})
+    fence = Fence(other, "q")
+    for batch in range(2):
+        fence.write(Decision("q", batch, "run", State.DECIDED))
+    assert kept.read("q") == fence.found  # at a lower offset than the old one
+    admin.delete_topics(["ledger-gone"]).raise_first()
+    again = Fence(kept, "q")
+    assert again.found is None
+    for each in (fence, again, kept, other):
+        each.close()
+
+
 def test_a_topic_that_deletes_records_is_refused(shared_broker: Broker) -> None:
     shared_broker.create_topic("ledger-3")
     with pytest.raises(SinkError, match=r"ledger-3 has cleanup.policy=delete.*decisionsTopic"):

@@ -13,6 +13,7 @@ from ottla.spark.sql.settings import Settings
 from ottla.spark.sql.statements import Statement
 
 TOPICS = {"orders", "my-users", "a.b", "__consumer_offsets"}
+SALES = "CREATE STREAM s (id INT, amount DOUBLE, shop STRUCT<city: STRING>) WITH (topic='orders', format='json');"
 CREATE = "CREATE STREAM o (id INT) WITH (topic='orders', format='json');"
 
 
@@ -37,6 +38,31 @@ def test_views_and_tables_of_spark_are_known_after_their_statement() -> None:
 
 
 @pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT amount amuont, amount AS amont FROM s ORDER BY amuont, amont",
+        "SELECT current_date, date '2026-01-01', interval 5 minute, cast(id AS DOUBLE) FROM s",
+        "SELECT shop.ctiy, s.amuont, _offset FROM s",  # not read here: Spark tells
+        "SELECT amuont(id) FROM s",
+        "SELECT transform(array(id), idd -> idd + 1) FROM s",
+        "WITH t AS (SELECT amount AS amuont FROM s) SELECT amuont FROM t",
+        "SELECT amuont FROM s JOIN (SELECT 1 AS amuont)",
+        "SELECT amuont FROM s LATERAL VIEW explode(array(1)) e AS amuont",
+        "SELECT extract(year FROM _timestamp) FROM s",
+        "SELECT CASE WHEN id > 1 THEN amount END amout, id / 2 idd FROM s GROUP BY ALL HAVING idd > 1",
+        "SELECT max(amount) OVER (PARTITION BY id ORDER BY amount) amonut FROM s",
+        "SELECT `amuont` FROM s, (SELECT 1 AS amuont)",
+        "DECLARE amuont = 5; SELECT amuont FROM s",
+        "SELECT id FROM s WHERE amount IN (SELECT amount FROM s)",
+        "SELECT ids FROM (SELECT id AS ids FROM s)",
+        "FROM s SELECT amount |> WHERE amount > 1",
+    ],
+)
+def test_right_names_are_let_through(sql: str) -> None:
+    check(f"{SALES} {sql}")
+
+
+@pytest.mark.parametrize(
     ("sql", "words"),
     [
         ("SELECT * FROM ordrs", "there is no stream, table or topic ordrs: did you mean orders?"),
@@ -45,6 +71,12 @@ def test_views_and_tables_of_spark_are_known_after_their_statement() -> None:
         (f"{CREATE}\nINSERT INTO o (idd) VALUES (1)", "line 2: the stream o has no column idd: did you mean id?"),
         ("SELECT 1;\nSELECT 2;\n  SELECT * FORM orders", "line 3, column 12: FORM is not expected here: did you mean FROM?"),
         ("SELECT 1; PRINT ordrs", "did you mean orders?"),
+        (f"{SALES}\nSELECT id,\n  amuont * 2 FROM s", "line 3, column 3: there is no column amuont: did you mean amount?"),
+        (f"{SALES} SELECT count(*) FROM s x WHERE amout > 3", "line 1, column 137: there is no column amout: did you mean"),
+        (f"{SALES} INSERT INTO orders SELECT shpo FROM s", "there is no column shpo: did you mean shop?"),
+        ("SELECT vlaue FROM orders", "line 1, column 8: there is no column vlaue: did you mean value?"),
+        ("SELECT 1; CREATE STREAM x WITH (format='json') AS SELECT 1", "line 1: CREATE STREAM … AS SELECT runs only in"),
+        ("INSERT INTO orders SELECT value FROM orders EMIT CHANGES", "a continuous INSERT runs only in the shell"),
         ("CREATE STREAM s (id INT) WITH (topic='order', format='json')", "did you mean topic='orders'?"),
         ("CREATE STREAM s (id INT) WITH (topic='zzz', format='json')", "partitions=3 in WITH makes it"),
         (f"{CREATE} {CREATE}", "is declared already"),

@@ -47,7 +47,7 @@ def test_one_shot_prints_json_lines_and_errors_are_two_lines(tmp_path: Path) -> 
             "CREATE STREAM orders (id BIGINT, amount DOUBLE) WITH (topic='orders-v1', format='json');\n"
             "SELECT count(*) AS n, sum(amount) AS total FROM orders;\n"
             "SELECT value FROM orders-v1 WHERE offset = 0 AND key IS NULL;\n"
-            "SELECT idd FROM orders"
+            "SELECT raise_error('stop here') FROM orders"
         )
         command = [sys.executable, "-m", "ottla", "sql", "-b", broker.bootstrap_servers, "--json", "--master", "local[2]", text]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=environment(tmp_path), check=False)
@@ -55,11 +55,43 @@ def test_one_shot_prints_json_lines_and_errors_are_two_lines(tmp_path: Path) -> 
     assert lines[0] == {"n": 10, "total": 50.0}
     assert all(set(line) == {"value"} for line in lines[1:])
     assert done.returncode == 1
-    first, second, third = done.stderr.splitlines()
-    assert first.startswith("ottla: line 4: A column")
-    assert second == "line 1, column 8: near 'idd FROM orders'"
-    assert third.endswith("sql.log has the trace)")
-    assert "AnalysisException" in (tmp_path / "state" / "ottla" / "sql.log").read_text()
+    first, *_, last = done.stderr.splitlines()
+    assert first.startswith("ottla: line 4: ")
+    assert "stop here" in first
+    assert last.endswith("sql.log has the trace)")
+    assert "Traceback" in (tmp_path / "state" / "ottla" / "sql.log").read_text()
+
+
+def test_mistake_in_a_later_statement_is_told_before_the_first_is_run(tmp_path: Path) -> None:
+    file = tmp_path / "report.sql"
+    file.write_text(
+        "CREATE STREAM orders (id BIGINT, amount DOUBLE) WITH (topic='orders-v1', format='json');\n"
+        "CREATE STREAM copy (id BIGINT) WITH (format='json', partitions=1);\n"
+        "INSERT INTO copy SELECT id FROM orders;\n"
+        "SELECT o.id FROM orders o JOIN copy c ON o.id = c.id\n"
+        "  WHERE c.amount > 3;\n"
+    )
+    with Broker() as broker:
+        fill(broker, "orders-v1", 3)
+        command = [
+            sys.executable,
+            "-m",
+            "ottla",
+            "sql",
+            "-b",
+            broker.bootstrap_servers,
+            "--master",
+            "local[2]",
+            "-f",
+            str(file),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=environment(tmp_path), check=False)
+        listed = [sys.executable, "-m", "ottla", "topics", "list", "-b", broker.bootstrap_servers]
+        topics = subprocess.run(listed, capture_output=True, text=True, timeout=LIMIT_S, check=True).stdout.split()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "ottla: line 5, column 9: there is no column c.amount: did you mean amount?\n"
+    assert "copy" not in topics
+    assert not list((tmp_path / "config").rglob("*.json"))
 
 
 class Terminal:

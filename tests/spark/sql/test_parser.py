@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.spark.sql import statements
 from ottla.spark.sql.errors import SqlError
 from ottla.spark.sql.parser import parse
 from ottla.spark.sql.statements import (
@@ -111,3 +112,26 @@ def test_mistake_is_one_sentence(sql: str, words: str) -> None:
         parse(sql)
     assert words in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_local"),
+    [
+        ("CREATE TEMP VIEW v AS SELECT 1", True),
+        ("CREATE OR REPLACE TEMPORARY VIEW v AS SELECT 1", True),
+        ("CREATE VIEW v AS SELECT 1", False),
+        ("CREATE OR REPLACE GLOBAL TEMP VIEW v AS SELECT 1", False),
+        ("CREATE TEMPORARY FUNCTION f AS 'x'", False),
+        ("CREATE TABLE t (a INT) USING parquet", False),
+        ("DECLARE x = 5", True),
+        ("SET TIME ZONE 'UTC'", True),
+        ("EXPLAIN SELECT 1", True),
+        ("CACHE TABLE t", False),
+        ("INSERT INTO t SELECT 1", True),
+        ("SELECT 1 EMIT CHANGES", False),
+        ("SET spark.sql.ansi.enabled=false", False),
+        ("SET 'auto.offset.reset'='earliest'", True),
+    ],
+)
+def test_statement_that_leaves_nothing_behind_in_spark(sql: str, is_local: bool) -> None:
+    assert statements.is_local(parse(sql)) is is_local

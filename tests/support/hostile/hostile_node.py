@@ -35,7 +35,7 @@ PROBE_TOPIC = "probe-of-the-hostile"
 GROWTH_BYTES_MAX = 150_000_000
 IDLE_S_MAX = 120
 _TALKATIVE = (
-    "import sys, ottla.broker.net.fault_log as log; log.LINES_PER_HOST = log.LINES_IN_ALL = 10**9; "
+    "import sys, ottla.broker.requests.fault_log as log; log.LINES_PER_HOST = log.LINES_IN_ALL = 10**9; "
     "import ottla.cli.main as cli; sys.exit(cli.main())"
 )
 

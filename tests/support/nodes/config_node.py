@@ -12,15 +12,17 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
-from ottla.broker.handlers import MODULES
-from ottla.broker.lane import Lane
+from ottla.broker.channel.forwarded import ForwardedRequest
 from ottla.broker.metadata_cache import MetadataCache
-from ottla.broker.request import ConnectionInfo, RequestContext, future_of
+from ottla.broker.requests.apis import ON_BROKER
+from ottla.broker.requests.context import ConnectionInfo, RequestContext, future_of
+from ottla.broker.requests.scheduler import Scheduler
 from ottla.broker.services import Services
 from ottla.broker.settings import BrokerSettings, SettingsChange
 from ottla.errors import KafkaError
 from ottla.ids import Uuid
 from ottla.metadata.controller.apis import decision_of
+from ottla.metadata.controller.decision import Asker
 from ottla.metadata.controller.state import ControllerSettings, ControllerState
 from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import Provenance
@@ -91,14 +93,14 @@ class ConfigNode:
                 node_id=1,
                 settings=self.settings,
                 metadata=self.metadata,
-                door=SimpleNamespace(forward=self.forward),
+                channel=SimpleNamespace(forward=self.forward),
                 loader=SimpleNamespace(caught_up=self.caught_up),
-                lane=Lane(now_s=lambda: 0.0),
+                scheduler=Scheduler(now_s=lambda: 0.0),
             ),
         )
 
-    async def forward(self, context: RequestContext, request: Message, timeout_ms: int | None = None) -> Any:
-        decision = decision_of(request.KEY)(self.state, request, 0, context.version)
+    async def forward(self, request: ForwardedRequest, timeout_ms: int | None = None) -> Any:
+        decision = decision_of(request.message.KEY)(self.state, request.message, 0, Asker(request.version))
         self.replay(*decision.records)
         return decision.response
 
@@ -119,7 +121,7 @@ class ConfigNode:
         return asyncio.run(self._ask(request, version))
 
     async def _ask(self, request: Message, version: int | None) -> Any:
-        module = importlib.import_module(f"ottla.broker.handlers.{MODULES[request.KEY]}")
+        module = importlib.import_module(f"ottla.broker.handlers.{ON_BROKER[request.KEY]}")
         connection = ConnectionInfo(1, "PLAINTEXT", ("127.0.0.1", 1))
         version = APIS[request.KEY].newest if version is None else version
         context = RequestContext(self.services, connection, request.KEY, version, 1, "test", 0.0)

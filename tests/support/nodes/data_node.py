@@ -14,7 +14,7 @@ from tests.support.logs.log_directories import SMALL, NodeStorage
 from tests.support.nodes.images import broker, context_of, image_of, partition, uuid_of
 
 from ottla.broker.partitions.partition import Partition
-from ottla.broker.request import Handled, future_of
+from ottla.broker.requests.context import Handled, future_of
 from ottla.config.topic import LogConfig
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode

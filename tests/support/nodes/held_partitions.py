@@ -18,11 +18,11 @@ from tests.support.logs.log_directories import uuids
 
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.handlers.data import fetch, produce
-from ottla.broker.lane import Lane
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.partitions.partitions import Partitions
-from ottla.broker.request import ConnectionInfo, Handled, Pending, RequestContext, future_of
+from ottla.broker.requests.context import ConnectionInfo, Handled, Pending, RequestContext, future_of
+from ottla.broker.requests.scheduler import Scheduler
 from ottla.broker.settings import BrokerSettings
 from ottla.env import World
 from ottla.ids import DIRECTORY_UNASSIGNED, Uuid
@@ -136,7 +136,7 @@ class HeldPartitions:
             directories=self.directories,
             partitions=self.partitions,
             fetch_sessions=self.sessions,
-            lane=Lane(),
+            scheduler=Scheduler(),
         )
 
     async def restart(

@@ -3,9 +3,10 @@
 from types import SimpleNamespace
 from typing import Any
 
-from ottla.broker.lane import Lane
 from ottla.broker.metadata_cache import MetadataCache
-from ottla.broker.request import ConnectionInfo, RequestContext
+from ottla.broker.requests.authorization import Authorization
+from ottla.broker.requests.context import ConnectionInfo, RequestContext
+from ottla.broker.requests.scheduler import Scheduler
 from ottla.ids import DIRECTORY_UNASSIGNED, Uuid
 from ottla.metadata.image.cluster import BrokerRegistration, ClusterImage, ControllerRegistration, Endpoint
 from ottla.metadata.image.image import MetadataImage
@@ -57,7 +58,9 @@ def context_of(
     """A request's context with the image and only the services that the test gives."""
     cache = MetadataCache()
     cache.image = image
-    lane = Lane(now_s=lambda: 0.0)  # no slice is ever used up
-    known: Any = SimpleNamespace(metadata=cache, cluster_id="cluster", node_id=1, lane=lane, **services)
+    scheduler = Scheduler(now_s=lambda: 0.0)  # no slice is ever used up
+    known: Any = SimpleNamespace(
+        metadata=cache, cluster_id="cluster", node_id=1, scheduler=scheduler, authorization=Authorization(), **services
+    )
     connection = ConnectionInfo(1, "CONTROLLER" if on_controller else LISTENER, ("127.0.0.1", 50000), on_controller)
     return RequestContext(known, connection, api_key, version, 1, "test", 0.0)

@@ -1,4 +1,4 @@
-"""Listeners and a dispatcher with handlers that a test controls, and a client that sends and receives frames.
+"""Listeners and a pipeline with handlers that a test controls, and a client that sends and receives frames.
 
 `EchoServer` serves ApiVersions as the broker does, and three APIs differently:
 
@@ -15,12 +15,12 @@ from typing import Any, cast
 
 from tests.support.nodes.streams import Recorder
 
-from ottla.broker.dispatch import Dispatcher, HandlerModule
-from ottla.broker.handlers import ON_CONTROLLER
 from ottla.broker.handlers.cluster import api_versions
 from ottla.broker.net.listeners import Listeners
 from ottla.broker.net.settings import NetSettings
-from ottla.broker.request import CloseConnection, Handled, Pending, RequestContext
+from ottla.broker.requests.apis import ON_CONTROLLER
+from ottla.broker.requests.context import CloseConnection, Handled, Pending, RequestContext
+from ottla.broker.requests.pipeline import HandlerModule, RequestPipeline
 from ottla.broker.services import Services
 from ottla.config.listeners import Listener
 from ottla.env import Network, Sendable, Stream, World
@@ -70,9 +70,9 @@ class EchoServer:
         self.seconds_per_request = 0.0
         """How long a handler takes, in virtual time."""
         self.metadata = MetadataResponse()
-        self.dispatcher = Dispatcher(cast(Services, services), self._load)
+        self.pipeline = RequestPipeline(cast(Services, services), self._load)
         world = cast(World, SimpleNamespace(network=network))
-        self.listeners = Listeners(world, settings if settings is not None else NetSettings(), self.dispatcher)
+        self.listeners = Listeners(world, settings if settings is not None else NetSettings(), self.pipeline)
 
     async def start(self, host: str = "127.0.0.1", names: Sequence[str] = ("PLAINTEXT",)) -> int:
         """Serve on `host`; returns the port of the first listener. CONTROLLER is the controller's, BROKERS the brokers'."""

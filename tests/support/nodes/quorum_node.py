@@ -5,11 +5,11 @@ from random import Random
 from typing import Any, cast
 
 from ottla.broker.formatting import FormatOptions, format_directories
-from ottla.broker.hosts.controller import ControllerHost
-from ottla.broker.hosts.metadata_loader import MetadataLoader
-from ottla.broker.hosts.quorum import QuorumHost
-from ottla.broker.hosts.snapshot_writer import SnapshotWriter
-from ottla.broker.hosts.starting import start_metadata
+from ottla.broker.runtime.controller import ControllerRuntime
+from ottla.broker.runtime.metadata_loader import MetadataLoader
+from ottla.broker.runtime.quorum import QuorumRuntime
+from ottla.broker.runtime.snapshot_writer import SnapshotWriter
+from ottla.broker.runtime.starting import start_metadata
 from ottla.config.broker import BrokerConfig
 from ottla.env import Network, World
 from ottla.log.directories.meta_properties import read_meta_properties
@@ -76,10 +76,10 @@ class QuorumNode:
         meta = read_meta_properties(self.disk, self.config.log.metadata_log_dir)
         assert meta is not None
         assert meta.directory_id is not None
-        self.quorum = await QuorumHost.open(self.world, self.config, meta.directory_id)
+        self.quorum = await QuorumRuntime.open(self.world, self.config, meta.directory_id)
         settings = ControllerSettings(meta.cluster_id, self.config.node_id)
         self.loader = MetadataLoader(self._publish, SnapshotWriter(self.clock, self.config, self.quorum))
-        self.controller = ControllerHost(self.world, self.config, settings, self.quorum, self.loader, endpoints)
+        self.controller = ControllerRuntime(self.world, self.config, settings, self.quorum, self.loader, endpoints)
 
     async def start(self, endpoints: Sequence[Endpoint] = ENDPOINTS) -> None:
         await self.open(endpoints)

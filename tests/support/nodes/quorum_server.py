@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
-from ottla.broker.dispatch import Dispatcher
 from ottla.broker.formatting import FormatOptions, format_directories
-from ottla.broker.hosts.metadata_log import MetadataBatch
-from ottla.broker.hosts.quorum import QuorumHost
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.net.listeners import Listeners
 from ottla.broker.node_settings import net_settings
+from ottla.broker.requests.pipeline import RequestPipeline
+from ottla.broker.runtime.metadata_log import MetadataBatch
+from ottla.broker.runtime.quorum import QuorumRuntime
 from ottla.broker.settings import BrokerSettings
 from ottla.env import World
 from ottla.log.directories.meta_properties import read_meta_properties
@@ -46,7 +46,7 @@ class QuorumServer:
         self.records: list[str] = []
         self.leaders: list[tuple[int, int]] = []
         self.snapshots: list[SnapshotId] = []
-        self.quorum: QuorumHost
+        self.quorum: QuorumRuntime
         self.is_up = False
 
     async def format(self, **options: Any) -> None:
@@ -61,11 +61,11 @@ class QuorumServer:
         assert meta is not None
         assert meta.directory_id is not None
         self.records = []
-        self.quorum = await QuorumHost.open(self.world, config, meta.directory_id, meta.cluster_id)
-        dispatcher = Dispatcher()
-        self._listeners = Listeners(self.world, net_settings(config), dispatcher)
+        self.quorum = await QuorumRuntime.open(self.world, config, meta.directory_id, meta.cluster_id)
+        pipeline = RequestPipeline()
+        self._listeners = Listeners(self.world, net_settings(config), pipeline)
         await self._listeners.open(config.listeners, config.controller_listener_names)
-        dispatcher.services = cast(
+        pipeline.services = cast(
             Any, SimpleNamespace(quorum=self.quorum, settings=settings, metadata=MetadataCache(), node_id=self.node_id)
         )
         await self.quorum.join({"CONTROLLER": ("127.0.0.1", self.port)})

@@ -24,7 +24,7 @@ from ottla.broker.handlers.data import fetch, list_offsets
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.replication import fetcher
 from ottla.broker.replication.replication import Replication
-from ottla.broker.request import Handled, Pending, future_of
+from ottla.broker.requests.context import Handled, Pending, future_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import DIRECTORY_UNASSIGNED, Uuid
@@ -104,7 +104,7 @@ class Node:
                 self.replication.metadata_changed(delta)
 
     async def call(self, request: Message, timeout_ms: int | None = None) -> AlterPartitionResponse:
-        """The controller's door."""
+        """The controller's channel."""
         assert isinstance(request, AlterPartitionRequest), request
         await self.world.travel(self)
         response = self.world.alter_partition(request)
@@ -113,7 +113,7 @@ class Node:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "the answer got lost")
         return response
 
-    async def forward(self, context: Any, request: Message, timeout_ms: int | None = None) -> Any:
+    async def forward(self, request: Any, timeout_ms: int | None = None) -> Any:
         raise AssertionError("brokers forward nothing here")
 
     async def stop(self, *, silently: bool = False) -> None:

@@ -15,9 +15,9 @@ from tests.support.logs.batches import make_batch, values_of
 from tests.support.nodes.held_partitions import HeldPartitions, only_answer, waiting
 
 from ottla.broker.handlers.transactions import end_txn, init_producer_id
-from ottla.broker.hosts.coordinators.coordinators import Coordinators
-from ottla.broker.hosts.coordinators.transactions import TransactionHost
-from ottla.broker.request import Pending
+from ottla.broker.requests.context import Pending
+from ottla.broker.runtime.coordinators.coordinators import Coordinators
+from ottla.broker.runtime.coordinators.transactions import TransactionRuntime
 from ottla.coordinator.contract import Producer
 from ottla.coordinator.transactions.states import NAMES
 from ottla.errors import KafkaError
@@ -83,7 +83,7 @@ class TransactionNode:
         return node
 
     @property
-    def host(self) -> TransactionHost:
+    def host(self) -> TransactionRuntime:
         return self.coordinators.transactions
 
     def state(self, name: str) -> str:

@@ -448,7 +448,7 @@ class SimQuorum:
     def can_elect(self) -> bool:
         """Whether a replica could win an election: a majority of the voters in its own log have no longer log than it has.
 
-        A voter that a lost leader has added, and a leader that lost its disk, can leave no such replica (docs/decisions/0095).
+        A voter that a lost leader has added, and a leader that lost its disk, can leave no such replica (docs/decisions/0014).
         """
         replicas = [node.replica for node in self.nodes.values() if node.replica is not None]
         return any(

@@ -11,7 +11,7 @@ import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -133,3 +133,23 @@ def refuse_in_a_thread(context: ssl.SSLContext) -> Iterator[int]:
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             thread.join(30)
+
+
+@contextmanager
+def port_of_tls(folder: Path) -> Iterator[int]:
+    """A port that speaks TLS and nothing else: it closes every connection after the handshake."""
+    context = server_context(Authority(folder / "trusted").issue("localhost", ["IP:127.0.0.1"]))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            with suppress(ssl.SSLError, OSError), connection:
+                context.wrap_socket(connection, server_side=True).close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)

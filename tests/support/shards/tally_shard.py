@@ -5,8 +5,8 @@ from typing import Any
 
 from tests.support.nodes.held_partitions import HeldPartitions
 
-from ottla.broker.hosts.coordinators.runtime import CoordinatorRuntime
 from ottla.broker.partitions.partition import Partition
+from ottla.broker.runtime.coordinators.runtime import CoordinatorRuntime
 from ottla.coordinator.contract import (
     Answer,
     CoordinatorRecord,

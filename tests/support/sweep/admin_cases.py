@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from tests.support.sweep.cases import UNKNOWN_ID, Topics, every_version
 from tests.support.sweep.sweep import Case
 
-from ottla.broker.handlers import ON_CONTROLLER
+from ottla.broker.requests.apis import ON_CONTROLLER
 from ottla.ids import Uuid
 from ottla.wire.apis import ApiKey
 from ottla.wire.base import Message

@@ -16,7 +16,7 @@ from typing import Any
 from tests.support.peers.raw_client import ConnectionClosed, RawClient
 from tests.support.servers.kafka_server import KafkaServer
 
-from ottla.broker.handlers import MODULES, ON_CONTROLLER
+from ottla.broker.requests.apis import ON_BROKER, ON_CONTROLLER
 from ottla.wire.apis import APIS, ApiKey
 from ottla.wire.base import Message
 
@@ -69,7 +69,7 @@ def ask_all(server: KafkaServer, cases: Iterable[Case]) -> dict[str, Any]:
                 while getattr(reply, "error_code", 0) == COORDINATOR_LOAD_IN_PROGRESS:
                     reply = client.request(request, case.version)  # Apache says so while it fetches producer ids
                 if request.KEY == ApiKey.API_VERSIONS:
-                    served = ON_CONTROLLER if case.on_controller else MODULES
+                    served = ON_CONTROLLER if case.on_controller else ON_BROKER
                     reply.api_keys = [each for each in reply.api_keys if each.api_key in served]
                 replies[str(case)] = normalised(reply, request.KEY, folders)
             except ConnectionClosed:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from bench import readme
 from bench import report as documents
 from bench.clients import broker, child, consume, latency, produce, report
 from bench.clients.__main__ import main, read_options
@@ -80,33 +81,33 @@ def test_rates_are_shown_beside_the_ceiling(results: ClientResults) -> None:
 
 
 def test_results_survive_their_file(results: ClientResults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("README", "DETAIL"):
-        monkeypatch.setattr(documents, name, tmp_path / name)
-        (tmp_path / name).write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    monkeypatch.setattr(documents, "DETAIL", tmp_path / "DETAIL")
+    monkeypatch.setattr(readme, "README", tmp_path / "README")
     monkeypatch.setattr(report, "RESULTS", tmp_path / "results.json")
+    monkeypatch.setattr(readme, "RESULTS", {name: tmp_path / name for name in readme.RESULTS} | {"clients": report.RESULTS})
+    for document, module in ((readme.README, readme), (documents.DETAIL, report)):
+        document.write_text(f"before\n{module.BEGIN}\nold\n{module.END}\nafter\n")
     report.write()
-    assert report.NOT_MEASURED in (tmp_path / "README").read_text()
+    assert report.NOT_MEASURED in documents.DETAIL.read_text()
     report.keep(results)
     kept = report.load()
     assert kept is not None
     assert comparisons(kept) == comparisons(results)
-    readme, detail = ((tmp_path / name).read_text() for name in ("README", "DETAIL"))
-    assert "| produce 100 B, send_many, k/s" in readme
-    assert "1 KB, keys, asyncio" not in readme
+    lines, detail = readme.README.read_text(), documents.DETAIL.read_text()
+    assert "| produce 100 B, send_many, k/s | 400 confluent-kafka | 900 |" in lines
+    assert "1 KB, keys, asyncio" not in lines
     assert "1 KB, keys, asyncio" in detail
-    assert readme.startswith("before\n")
-    assert readme.endswith(f"{report.END}\nafter\n")
+    assert detail.startswith("before\n")
+    assert detail.endswith(f"{report.END}\nafter\n")
 
 
 def test_documents_show_the_kept_run() -> None:
-    kept = report.load()
-    blocks = ((documents.README, report.readme_block(kept)), (documents.DETAIL, report.detail_block(kept)))
-    for document, measured in blocks:
-        shown = document.read_text(encoding="utf-8")
-        assert documents.with_block(document, measured, report.BEGIN, report.END) == shown, "python -m bench.clients.report"
+    shown = documents.DETAIL.read_text(encoding="utf-8")
+    measured = readme.with_block(documents.DETAIL, report.detail_block(report.load()), report.BEGIN, report.END)
+    assert measured == shown, "python -m bench.clients.report"
 
 
-def test_readme_rows_are_rows_of_a_full_run() -> None:
+def test_rows_of_a_full_run() -> None:
     full = ClientResults(FACTS)
     for case in CASES:
         for use in PRODUCE:
@@ -116,7 +117,8 @@ def test_readme_rows_are_rows_of_a_full_run() -> None:
     for client in LATENCY:
         full.add_latency(client, {"delivery_p99_ms": 1.0, "end_p99_ms": 1.0, "waited_p50_ms": 1.0})
     assert missing(full) == []
-    assert set(report.IN_README) <= {row.key for row in comparisons(full)}
+    keys = {row.key for row in comparisons(full)}
+    assert {key for name, key in readme.ROWS if name == "clients"} <= keys
     del full.consume["100 B"]["kafka-python"]
     assert missing(full) == ["consume 100 B kafka-python"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 from bench import report as documents
-from bench.cluster import many, report
+from bench.cluster import report
 from bench.cluster.__main__ import FAILOVERS, IDLE_PARTITIONS, ROUNDS, read_options
 from bench.cluster.rows import GROUPS, figures, table
 from bench.side_by_side.figures import Results
@@ -47,13 +47,6 @@ def test_the_number_of_idle_partitions_is_in_the_table() -> None:
     assert "10,000 idle partitions" in figures(table(10_000), {"partitions:cpu": [2.0]}, {"partitions:cpu": [1.0]})[0].what
 
 
-def test_the_documents_have_the_kept_results() -> None:
-    results = report.load()
-    assert report.readme_block(results) in documents.README.read_text()
-    assert report.detail_block(results) in documents.DETAIL.read_text()
-    assert report.readme_block(None) == report.detail_block(None) == report.NOT_MEASURED
-
-
-def test_the_readme_has_rows_that_exist() -> None:
-    keys = set(table(IDLE_PARTITIONS)) | set(many.table(IDLE_PARTITIONS))
-    assert set(report.IN_README) <= keys
+def test_the_document_has_the_kept_results() -> None:
+    assert report.detail_block(report.load()) in documents.DETAIL.read_text()
+    assert report.detail_block(None) == report.NOT_MEASURED

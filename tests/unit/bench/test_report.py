@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from bench import report
+from bench import readme, report
 from bench.side_by_side.figures import Figure, Results, at_least, at_most
 from bench.side_by_side.plot import svg_text
 from bench.side_by_side.table import markdown_lines, terminal_text
@@ -49,18 +49,20 @@ def test_plot_has_a_bar_and_a_mark_per_goal(results: Results) -> None:
 @pytest.fixture
 def documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The documents, results and plot of a run in a temporary folder."""
-    for name in ("README", "DETAIL", "RESULTS", "PLOT"):
+    for name in ("DETAIL", "RESULTS", "PLOT"):
         monkeypatch.setattr(report, name, tmp_path / name)
-    for document in (report.README, report.DETAIL):
-        document.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    monkeypatch.setattr(readme, "README", tmp_path / "README")
+    monkeypatch.setattr(readme, "RESULTS", {name: tmp_path / name for name in readme.RESULTS} | {"servers": report.RESULTS})
+    for document, module in ((readme.README, readme), (report.DETAIL, report)):
+        document.write_text(f"before\n{module.BEGIN}\nold\n{module.END}\nafter\n")
 
 
 @pytest.mark.usefixtures("documents")
 def test_only_the_block_changes_in_a_document() -> None:
-    assert report.with_block(report.README, "new\n") == f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n"
-    report.README.write_text("no markers")
+    assert readme.with_block(readme.README, "new\n") == f"before\n{readme.BEGIN}\nnew\n{readme.END}\nafter\n"
+    readme.README.write_text("no markers")
     with pytest.raises(SystemExit, match="README has no"):
-        report.with_block(report.README, "new\n")
+        readme.with_block(readme.README, "new\n")
 
 
 @pytest.mark.usefixtures("documents")
@@ -71,23 +73,30 @@ def test_partial_run_replaces_only_its_own_figures(results: Results) -> None:
     report.keep(again)
     assert list(report.load().figures) == ["produce:a", "cpu:a", "start", "raw:in", "many:p99"]
     assert report.load().figures["start"].ottla == [100.0]
-    assert "| start, ms | 2,000 | 100 | 0.05 |" in report.README.read_text()
+    assert "| start, ms | 2,000 Apache Kafka | 100 | 0.05 |" in readme.README.read_text()
 
 
 @pytest.mark.usefixtures("documents")
 def test_readme_gets_a_few_rows_and_benchmarks_all(results: Results) -> None:
     report.keep(results)
-    assert "| raw, MB/s" not in report.README.read_text()
+    assert "| raw, MB/s" not in readme.README.read_text()
     assert "| raw, MB/s" in report.DETAIL.read_text()
-    assert "| start, ms" in report.README.read_text()
+    assert "| start, ms" in readme.README.read_text()
     assert "| start, ms" in report.DETAIL.read_text()
 
 
 @pytest.mark.skipif(not report.RESULTS.exists(), reason="no run has been kept yet: make bench")
 def test_documents_and_plot_show_the_kept_run() -> None:
     kept = report.load()
-    for document, measured in ((report.README, report.readme_block(kept)), (report.DETAIL, report.detail_block(kept))):
-        shown = document.read_text(encoding="utf-8")
-        assert report.with_block(document, measured) == shown, "python -m bench.report rewrites it"
+    shown = report.DETAIL.read_text(encoding="utf-8")
+    assert readme.with_block(report.DETAIL, report.detail_block(kept), report.BEGIN, report.END) == shown, (
+        "python -m bench.report rewrites it"
+    )
     assert report.PLOT.read_text(encoding="utf-8") == svg_text(kept), "python -m bench.report rewrites it"
-    assert set(report.IN_README) <= set(kept.figures)
+
+
+def test_readme_shows_the_kept_runs() -> None:
+    shown = readme.README.read_text(encoding="utf-8")
+    assert readme.with_block(readme.README, readme.block()) == shown, "python -m bench.readme rewrites it"
+    kept = {name: readme.rows_of(name) for name in readme.RESULTS}
+    assert [row for row in readme.ROWS if row[1] not in kept[row[0]]] == [], "rows that no run measures"

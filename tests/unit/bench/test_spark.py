@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from bench import readme
 from bench import report as servers
 from bench.side_by_side.figures import Figure, Results, at_least
 from bench.spark import report
@@ -34,19 +35,21 @@ def test_both_sides_are_measured_in_turn_after_a_warm_up() -> None:
     assert (figure.other, figure.ottla, figure.verdict) == ([3.0, 5.0], [4.0, 6.0], "reached")
 
 
-def test_documents_have_a_few_rows_and_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_have_the_kept_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RESULTS", "PLOT"):
         monkeypatch.setattr(report, name, tmp_path / name)
-    for name in ("README", "DETAIL"):
-        monkeypatch.setattr(servers, name, tmp_path / name)
-        (tmp_path / name).write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    monkeypatch.setattr(servers, "DETAIL", tmp_path / "DETAIL")
+    monkeypatch.setattr(readme, "README", tmp_path / "README")
+    monkeypatch.setattr(readme, "RESULTS", {name: tmp_path / name for name in readme.RESULTS} | {"spark": report.RESULTS})
+    for document, module in ((readme.README, readme), (servers.DETAIL, report)):
+        document.write_text(f"before\n{module.BEGIN}\nold\n{module.END}\nafter\n")
     report.write()
-    assert "Not measured yet" in servers.README.read_text()
+    assert "Not measured yet" in servers.DETAIL.read_text()
     report.keep(Results(FACTS, {"source:100": Figure("source:100", "read 100 B", "M rows/s", [0.5], [2.0], at_least(3))}))
     report.keep(Results(FACTS, {"source:x": Figure("source:x", "read x", "M rows/s", [0.5], [0.5], at_least(3))}))
-    row = "| read 100 B, M rows/s | 0.50 | 2.00 | 4.00 | ≥ 3 × | reached |"
-    assert row in servers.README.read_text()
-    assert "read x" not in servers.README.read_text()
+    assert "| read 100 B, M rows/s | 0.50 | 2.00 | 4.00 | ≥ 3 × | reached |" in servers.DETAIL.read_text()
+    assert "| read 100 B, M rows/s | 0.50 Spark's connector | 2.00 | 4.00 |" in readme.README.read_text()
+    assert "read x" not in readme.README.read_text()
     assert "| what | Spark's connector | Ottla |" in servers.DETAIL.read_text()
     assert "**missed by 67%**" in servers.DETAIL.read_text()
     assert "Ottla beside Spark&#x27;s connector" in report.PLOT.read_text()
@@ -54,11 +57,10 @@ def test_documents_have_a_few_rows_and_all_rows(tmp_path: Path, monkeypatch: pyt
 
 def test_documents_and_plot_show_the_kept_run() -> None:
     kept = report.load()
-    for document, measured in ((servers.README, report.readme_block(kept)), (servers.DETAIL, report.detail_block(kept))):
-        shown = document.read_text(encoding="utf-8")
-        assert servers.with_block(document, measured, report.BEGIN, report.END) == shown, (
-            "python -m bench.spark.report writes it"
-        )
+    shown = servers.DETAIL.read_text(encoding="utf-8")
+    assert readme.with_block(servers.DETAIL, report.detail_block(kept), report.BEGIN, report.END) == shown, (
+        "python -m bench.spark.report writes it"
+    )
     if kept is not None:
         assert report.PLOT.read_text(encoding="utf-8") == report.plot_text(kept), "python -m bench.spark.report writes it"
 

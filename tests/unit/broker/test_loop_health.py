@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from ottla.broker.loop_health import LINE_EVERY_S, NOTED_S, LoopHealth, RequestHold
-from ottla.broker.net.counters import ApiCounters
-from ottla.broker.request import ConnectionInfo
+from ottla.broker.requests.context import ConnectionInfo
+from ottla.broker.requests.counters import ApiCounters
 from ottla.env.loop_watch import LoopTurn
 from ottla.sim.loop import VirtualLoop
 
@@ -60,11 +60,11 @@ def test_line_names_request_client_and_place(caplog: pytest.LogCaptureFixture) -
     health = health_of(Clock())
     health.note_request(ApiCounters(), hold(0.312))
     assert not caplog.records  # the turn has not ended: its place is not known yet
-    health.turn_ended(turn(0.32, "ottla.log.time_lookup.find:88", "ottla.broker.dispatch.dispatch:12"))
+    health.turn_ended(turn(0.32, "ottla.log.time_lookup.find:88", "ottla.broker.requests.pipeline.dispatch:12"))
     (line,) = caplog.messages
     assert line == (
         "the event loop was held for 312 ms by Produce version 9 of 4096 bytes (client id 'etl') from 10.0.0.7:5123 on "
-        "PLAINTEXT; seen in ottla.log.time_lookup.find:88 < ottla.broker.dispatch.dispatch:12"
+        "PLAINTEXT; seen in ottla.log.time_lookup.find:88 < ottla.broker.requests.pipeline.dispatch:12"
     )
     assert not health.work
 
@@ -96,7 +96,7 @@ def test_one_line_per_cause_in_ten_seconds(caplog: pytest.LogCaptureFixture) -> 
     [
         ("ottla.broker.node._publish:210", "publishing"),
         ("ottla.log.compaction.compactor.swap:9", "compaction"),
-        ("ottla.broker.hosts.coordinators.loading.load:70", "coordinators"),
+        ("ottla.broker.runtime.coordinators.loading.load:70", "coordinators"),
         ("ottla.broker.metrics.page:50", "metrics"),
         ("zlib.compress:1", "other"),
     ],
@@ -114,7 +114,7 @@ def test_many_requests_in_one_turn_are_logged_with_the_longest(caplog: pytest.Lo
     health = health_of(Clock())
     for number in range(5):
         health.note_request(ApiCounters(), hold(0.05 + number / 100, 100.0 + number / 10))
-    health.turn_ended(turn(0.36, "ottla.broker.dispatch.dispatch:12"))
+    health.turn_ended(turn(0.36, "ottla.broker.requests.pipeline.dispatch:12"))
     assert "held for 360 ms by 5 requests in one turn; the longest, with 90 ms, was Produce version 9" in caplog.text
     assert health.work["requests"].holds == 1
 

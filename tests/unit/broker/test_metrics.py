@@ -12,13 +12,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.nodes.data_node import DataNode, append
 from tests.support.nodes.images import context_of
 
-from ottla.broker.hosts.cluster_metrics import ElectionCounter
 from ottla.broker.loop_health import LoopHealth, WorkHolds
 from ottla.broker.metrics import NodeMetrics
-from ottla.broker.net.counters import Counters
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.replication.quota import ReplicationQuota
 from ottla.broker.replication.replication import IsrCounters
+from ottla.broker.requests.counters import Counters
+from ottla.broker.runtime.cluster_metrics import ElectionCounter
 from ottla.env import ProcessUsage
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.wire.api_table import ApiKey
@@ -57,7 +57,7 @@ def text_of(
         membership=SimpleNamespace(silent_ms=lambda: silent_ms),
         settings=SimpleNamespace(current=SimpleNamespace(broker_session_timeout_ms=9000)),
         controller=SimpleNamespace(is_active=True),
-        lane=SimpleNamespace(now_s=lambda: 5.0),
+        scheduler=SimpleNamespace(now_s=lambda: 5.0),
         elections=ElectionCounter(),
         replication=SimpleNamespace(
             isr_counters=IsrCounters(),

@@ -6,11 +6,11 @@ from random import Random
 
 from tests.support.nodes.images import context_of, image_of
 
-from ottla.broker.doors.controller_links import Address, ControllerLinks
-from ottla.broker.doors.remote import RemoteDoor
+from ottla.broker.channel.links import Address, ControllerLinks
+from ottla.broker.channel.remote import RemoteChannel
 from ottla.broker.formatting import FormatOptions, format_directories, format_if_new
 from ottla.broker.node import Node
-from ottla.broker.request import future_of
+from ottla.broker.requests.context import future_of
 from ottla.broker.services import NodeServices, Services
 from ottla.config.broker import BrokerConfig
 from ottla.env import World
@@ -86,21 +86,21 @@ def registration(node: Node) -> BrokerRegistrationRequest:
 def test_controller_alone_serves_brokers_of_other_machines() -> None:
     async def work(stage: Stage) -> None:
         node = await stage.start("controller")
-        services = node.dispatcher.services
+        services = node.pipeline.services
         assert services is not None
         assert not isinstance(services, Services), "it has no partitions and no coordinators"
         assert node.bootstrap_servers == "here:9093"
         links = ControllerLinks(stage.network.host("there"), 7)
-        door = RemoteDoor(links, lambda: CONTROLLER)
-        epoch = (await door.call(registration(node))).broker_epoch
-        heard = await door.call(
+        channel = RemoteChannel(links, lambda: CONTROLLER)
+        epoch = (await channel.call(registration(node))).broker_epoch
+        heard = await channel.call(
             BrokerHeartbeatRequest(broker_id=7, broker_epoch=epoch, current_metadata_offset=services.loader.published_offset)
         )
         assert not heard.is_fenced
         request = CreateTopicsRequest(
             topics=[CreatableTopic(name="t", num_partitions=3, replication_factor=1)], timeout_ms=9000
         )
-        created = await door.forward(context_of(image_of([], {}), request.KEY, 7), request, request.timeout_ms)
+        created = await channel.forward(context_of(image_of([], {}), request.KEY, 7), request, request.timeout_ms)
         assert [topic.error_code for topic in created.topics] == [ErrorCode.NONE]
         assert services.metadata.image.topics.by_name["t"].partitions[2].replicas == (7,)
         links.close()
@@ -108,7 +108,7 @@ def test_controller_alone_serves_brokers_of_other_machines() -> None:
         assert not node.broken.done()
 
         node = await stage.start("controller")
-        services = node.dispatcher.services
+        services = node.pipeline.services
         assert services is not None
         assert "t" in services.metadata.image.topics.by_name, "what it decided is there after a restart"
         await node.stop()
@@ -146,7 +146,7 @@ def test_registration_gets_log_directories_when_metadata_version_is_raised() -> 
         before = node.services.metadata.image.cluster.brokers[1]
         assert before.directories == ()
         update = FeatureUpdateKey(feature=METADATA_VERSION, max_version_level=METADATA_VERSION_MAX, upgrade_type=1)
-        await node.services.door.call(UpdateFeaturesRequest(feature_updates=[update]))
+        await node.services.channel.call(UpdateFeaturesRequest(feature_updates=[update]))
         await asyncio.sleep(1)
         ids = sorted(each.directory_id for each in node.services.directories.directories if each.directory_id is not None)
         after = node.services.metadata.image.cluster.brokers[1]
@@ -184,8 +184,8 @@ def test_broker_alone_joins_the_cluster_of_another_controller() -> None:
         await until(lambda: broker.services.partitions.find("t", 2) is not None)
         found = await link.request(MetadataRequest(topics=None))
         assert [(topic.name, [each.leader_id for each in topic.partitions]) for topic in found.topics] == [("t", [2, 2, 2])]
-        assert controller.dispatcher.services is not None
-        state = controller.dispatcher.services.controller.state
+        assert controller.pipeline.services is not None
+        state = controller.pipeline.services.controller.state
         contact_ms = state.sessions.get(2)
         assert contact_ms is not None
         before_ms = contact_ms.contact_ms
@@ -202,14 +202,14 @@ def test_broker_alone_joins_the_cluster_of_another_controller() -> None:
 def test_killed_broker_is_fenced_when_its_session_ends() -> None:
     async def work(stage: Stage) -> None:
         node = await stage.start("controller")
-        services = node.dispatcher.services
+        services = node.pipeline.services
         assert services is not None
         links = ControllerLinks(stage.network.host("there"), 7)
-        door = RemoteDoor(links, lambda: CONTROLLER)
-        epoch = (await door.call(registration(node))).broker_epoch
+        channel = RemoteChannel(links, lambda: CONTROLLER)
+        epoch = (await channel.call(registration(node))).broker_epoch
         heartbeat = BrokerHeartbeatRequest(broker_id=7, broker_epoch=epoch, current_metadata_offset=10**9)
         for _ in range(10):
-            await door.call(heartbeat)
+            await channel.call(heartbeat)
             await asyncio.sleep(3)
         brokers = lambda: services.metadata.image.cluster.brokers  # noqa: E731
         assert not brokers()[7].fenced
@@ -286,8 +286,8 @@ class Three:
             await asyncio.sleep(0.05)
 
     def services(self, node: Node) -> NodeServices:
-        assert node.dispatcher.services is not None
-        return node.dispatcher.services
+        assert node.pipeline.services is not None
+        return node.pipeline.services
 
     async def stop(self, number: int) -> None:
         await self.nodes.pop(number).stop()
@@ -307,17 +307,17 @@ def test_three_controllers_hand_over_what_was_decided() -> None:
                     return Address(number, f"host{number}", 9093)
             return None
 
-        door = RemoteDoor(links, leader)
+        channel = RemoteChannel(links, leader)
         first = await three.active()
-        epoch = (await door.call(registration(first))).broker_epoch
-        await door.call(BrokerHeartbeatRequest(broker_id=7, broker_epoch=epoch, current_metadata_offset=10**9))
+        epoch = (await channel.call(registration(first))).broker_epoch
+        await channel.call(BrokerHeartbeatRequest(broker_id=7, broker_epoch=epoch, current_metadata_offset=10**9))
         for turn in range(3):
             active = await three.active()
             assert sum(three.services(node).controller.is_active for node in three.nodes.values()) == 1
             request = CreateTopicsRequest(
                 topics=[CreatableTopic(name=f"t{turn}", num_partitions=1, replication_factor=1)], timeout_ms=60_000
             )
-            created = await door.forward(context_of(image_of([], {}), request.KEY, 7), request, request.timeout_ms)
+            created = await channel.forward(context_of(image_of([], {}), request.KEY, 7), request, request.timeout_ms)
             assert [topic.error_code for topic in created.topics] == [ErrorCode.NONE]
             await three.stop(active.node_id)
             successor = await three.active()
@@ -355,8 +355,8 @@ def test_quorum_shares_neither_memory_nor_turns_with_the_clients_of_its_nodes() 
             apart = node._quorum_listeners
             assert apart is not None
             assert apart.memory is not node.listeners.memory
-            assert apart.dispatcher.lane is not node.dispatcher.lane
-            assert apart.dispatcher.lane.workers is node.dispatcher.lane.workers
+            assert apart.pipeline.scheduler is not node.pipeline.scheduler
+            assert apart.pipeline.scheduler.workers is node.pipeline.scheduler.workers
         await asyncio.gather(*(three.stop(number) for number in (1, 2, 3)))
 
     loop.run(run())

@@ -57,7 +57,7 @@ def test_all_connections_share_one_token() -> None:
     settings = admin_settings(
         "localhost:9092",
         {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER", "sasl.login.refresh.window.factor": "0.5"},
-        {"sasl_oauth_token": lambda: ("t", 1e12, {})},
+        {"sasl_oauth_token": lambda: ("t", 4e9, {})},
     )
 
     async def tokens() -> None:

@@ -12,7 +12,7 @@ from tests.support.servers.kafka_server import HANG_S
 from ottla import Admin, Consumer, Producer, aio
 from ottla.client.connections import BOOTSTRAP_ID, ConnectionPool
 from ottla.client.metrics import ClientMetrics
-from ottla.client.runner import Runner
+from ottla.client.runtime import ClientRuntime
 from ottla.client.world import ClientWorld
 from ottla.client_core.metadata import Metadata
 from ottla.client_core.metrics.sensor import Sensor
@@ -178,7 +178,7 @@ class Place:
         self.metadata = Metadata(settings, randomness.below)
         self.metrics = ClientMetrics("producer", settings, world)
         self.pool = ConnectionPool(world, settings, [WHERE], LinkOptions(), self.metadata, self.metrics)
-        self.runner = Runner([self.metadata], self.pool, world.clock, self._after_round)
+        self.runner = ClientRuntime([self.metadata], self.pool, world.clock, self._after_round)
 
     def _after_round(self) -> None:
         self.metrics.after_round(self.runner, self.metadata.responses > 0)

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import struct
 import types
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -9,6 +10,7 @@ from typing import Any, TypeVar
 import pytest
 from tests.support.nodes.fake_node import HANG_UP, FakeNetwork, FakeNode, all_versions
 
+from ottla.env.real.net import RealNetwork
 from ottla.link import ConnectFailed, Link, LinkEnded, LinkOptions, NoCommonVersion, PeerFault, RequestTimedOut
 from ottla.wire.base import UnsupportedVersion
 from ottla.wire.codec import join_parts
@@ -253,6 +255,23 @@ def test_errors_of_failed_connections() -> None:
     rude = FakeNode({ApiVersionsRequest: lambda request, version: HANG_UP})
     with pytest.raises(ConnectFailed, match=r"closed the connection before it sent its versions"):
         asyncio.run(connect(rude))
+
+
+def test_reset_before_the_versions_may_be_a_listener_of_tls() -> None:
+    """A node that gets what is no TLS may reset the connection, so that the alert it has sent is lost."""
+
+    async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        linger = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.close()
+
+    async def connect() -> None:
+        async with await asyncio.start_server(reset, "127.0.0.1", 0) as server:
+            await Link.connect(RealNetwork(), *server.sockets[0].getsockname(), LinkOptions())
+
+    with pytest.raises(ConnectFailed, match=r"failed: .+\. If this listener speaks TLS, set security"):
+        asyncio.run(connect())
 
 
 def test_unanswered_request_is_done_when_its_bytes_have_left() -> None:

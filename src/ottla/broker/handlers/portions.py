@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any
 
-from ottla.broker.lane import Pauses
-from ottla.broker.request import Handled, PendingTask, RequestContext, future_of
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext, future_of
+from ottla.broker.requests.scheduler import Pauses
 from ottla.errors import KafkaError
 from ottla.wire.base import Message
 

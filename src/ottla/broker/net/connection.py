@@ -5,11 +5,11 @@ before it is answered; only a Produce request may be handled while Produce reque
 requests are answered at once, so the queues here are empty most of the time.
 
 Three bounds limit the memory of one connection. While a complete request waits for its turn, nothing more is received. While
-more than `UNSENT_BYTES_MAX` of replies are unsent, nothing more is handled. Large frames ask `RequestMemory` before they grow.
+more than `UNSENT_BYTES_MAX` of replies are unsent, nothing more is handled. Large frames ask for memory before they grow.
 
 Connections share the loop by time, not by the number of requests. Requests that have come together are handled for
-`TURN_S`; what is left then waits in the node's lane (`broker/lane.py`), where connections get one slice after the other. A
-connection that has needed the lane goes there at once with its next requests, until they take less than a turn.
+`TURN_S`; what is left then waits in the node's scheduler (`requests/scheduler.py`), where connections get one slice after the
+other. A connection that has needed the scheduler goes there at once with its next requests, until they take less than a turn.
 One event loop, plain calls.
 """
 
@@ -19,11 +19,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from ottla.broker.dispatch import Dispatcher
-from ottla.broker.lane import FIRST_SLICE_S, SLICE_S
-from ottla.broker.net.memory import RequestMemory
-from ottla.broker.parked import Parked
-from ottla.broker.request import CloseConnection, ConnectionInfo
+from ottla.broker.requests.context import CloseConnection, ConnectionInfo
+from ottla.broker.requests.memory import FrameShare
+from ottla.broker.requests.parked import Parked
+from ottla.broker.requests.pipeline import RequestPipeline
+from ottla.broker.requests.scheduler import FIRST_SLICE_S, SLICE_S
 from ottla.env import Sendable, Stream
 from ottla.errors import DecodeError
 from ottla.wire.base import Part
@@ -36,7 +36,7 @@ UNSENT_BYTES_MAX = 256 * 1024
 """With more than this unsent, no further request of the connection is handled until all of it is sent."""
 
 TURN_S = FIRST_SLICE_S
-"""How long a connection handles requests in a row, when it does not come from the lane."""
+"""How long a connection handles requests in a row, when it does not come from the scheduler."""
 
 SMALL_REPLY_BYTES = 4096
 """Replies up to this size leave in one send, if their requests came together."""
@@ -48,17 +48,18 @@ class Connection:
     """`StreamOwner` of one accepted stream. `on_ended` is called once, when the connection has ended."""
 
     __slots__ = (
-        "_dispatcher",
         "_frames",
         "_is_closing",
         "_is_costly",
-        "_is_in_lane",
+        "_is_in_scheduler",
         "_is_leaving",
         "_is_paused",
         "_is_pumping",
         "_loop",
         "_memory",
+        "_muting",
         "_on_ended",
+        "_pipeline",
         "_replies",
         "_splitter",
         "info",
@@ -73,8 +74,8 @@ class Connection:
         self,
         stream: Stream,
         info: ConnectionInfo,
-        dispatcher: Dispatcher,
-        memory: RequestMemory,
+        pipeline: RequestPipeline,
+        memory: FrameShare,
         request_bytes_max: int,
         read_ahead: bytearray,
         on_ended: Callable[[Connection], None],
@@ -82,7 +83,7 @@ class Connection:
         self.stream = stream
         self.info = info
         self._loop = asyncio.get_running_loop()
-        self._dispatcher = dispatcher
+        self._pipeline = pipeline
         self._memory = memory
         self._splitter = FrameSplitter(request_bytes_max, read_ahead, self._take_memory)
         self._on_ended = on_ended
@@ -90,10 +91,11 @@ class Connection:
         self._replies: deque[Parked | list[Part]] = deque()  # begins with a parked request
         self._is_paused = False
         self._is_pumping = False
-        self._is_in_lane = False
+        self._is_in_scheduler = False
         self._is_costly = False
         self._is_leaving = False
         self._is_closing = False
+        self._muting: asyncio.TimerHandle | None = None
         self.is_active = True
         """Whether bytes went in or out since the scan for idle connections last set this to False."""
         self.is_making_room = False
@@ -114,7 +116,7 @@ class Connection:
         try:
             frames = splitter.received(count)
         except DecodeError as fault:
-            self._dispatcher.report_fault(self.info, f"{fault}")
+            self._pipeline.report_fault(self.info, f"{fault}")
             self.end()
             return
         if splitter.reserved_bytes != reserved_before or splitter.is_starved:
@@ -138,6 +140,8 @@ class Connection:
             return
         if out:
             self.stream.send(out)
+        if self.info.muted_until_s:
+            self._mute()
 
     def drained(self) -> None:
         self.is_active = True
@@ -158,7 +162,7 @@ class Connection:
         out: list[Sendable] = []
         try:
             out = self._collect_replies(out)
-            if self._frames and not self._is_in_lane:
+            if self._frames and not self._is_in_scheduler:
                 out = self._handle_for(seconds, out)
         except CloseConnection:
             self._is_pumping = False
@@ -169,13 +173,15 @@ class Connection:
         self._is_pumping = False
         if out:
             self.stream.send(out)
+        if self.info.muted_until_s and not self._is_leaving:
+            self._mute()
         self._pause_or_resume()
         if self._is_leaving and not self._frames and not self._replies:
             self._is_closing = True
             self.stream.close_when_sent()
 
     def _handle_for(self, seconds: float, out: list[Sendable]) -> list[Sendable]:
-        """Handle requests for that long, then wait in the lane with the rest."""
+        """Handle requests for that long, then wait in the scheduler with the rest."""
         now_s = self._loop.time
         until_s = now_s() + seconds
         while self._frames and self._may_handle(self._frames[0]):
@@ -188,19 +194,19 @@ class Connection:
         return out
 
     def _wait_for_slice(self) -> None:
-        if not self._is_in_lane:
-            self._is_in_lane = True
-            self._dispatcher.lane.put(self.info.id, self._take_slice)
+        if not self._is_in_scheduler:
+            self._is_in_scheduler = True
+            self._pipeline.scheduler.put(self.info.id, self._take_slice)
 
     def _take_slice(self) -> None:
-        """It is this connection's turn in the lane."""
-        self._is_in_lane = False
+        """It is this connection's turn in the scheduler."""
+        self._is_in_scheduler = False
         begun_s = self._loop.time()
         self._pump(SLICE_S)
-        self._is_costly = self._is_in_lane or self._loop.time() - begun_s >= TURN_S
+        self._is_costly = self._is_in_scheduler or self._loop.time() - begun_s >= TURN_S
 
     def _pause_or_resume(self) -> None:
-        if self._frames or self._splitter.is_starved:
+        if self._frames or self._splitter.is_starved or self._muting is not None:
             self._is_paused = True
             self.stream.pause()
         elif self._is_paused and not self._is_leaving:
@@ -208,7 +214,7 @@ class Connection:
             self.stream.resume()
 
     def _may_handle(self, frame: bytearray) -> bool:
-        if self.stream.unsent_bytes > UNSENT_BYTES_MAX:
+        if self.stream.unsent_bytes > UNSENT_BYTES_MAX or (self.info.muted_until_s and not self._is_leaving):
             return False
         if not self._replies:
             return True
@@ -219,7 +225,7 @@ class Connection:
     def _handle(self, out: list[Sendable]) -> list[Sendable]:
         """Handle the next request; return what is to be sent now."""
         frame = self._frames[0]
-        reply = self._dispatcher.dispatch(self.info, frame)
+        reply = self._pipeline.handle(self.info, frame)
         self._frames.popleft()
         if isinstance(reply, Parked):
             reply.on_ready = self._pump
@@ -266,6 +272,23 @@ class Connection:
         self.stream.send(sent)
         return out
 
+    # Muting
+
+    def _mute(self) -> None:
+        """Read and handle nothing until the client's throttle time is over."""
+        if self._muting is None:
+            self._is_paused = True
+            self.stream.pause()
+            self._muting = self._loop.call_at(self.info.muted_until_s, self._unmute)
+
+    def _unmute(self) -> None:
+        self._muting = None
+        if self._loop.time() < self.info.muted_until_s:
+            self._mute()  # a later reply has prolonged it
+            return
+        self.info.muted_until_s = 0.0
+        self._pump()
+
     # Large frames
 
     def _take_memory(self, size_bytes: int) -> bool:
@@ -280,7 +303,7 @@ class Connection:
         return self._memory.take(size_bytes)
 
     def _follow_large_frame(self, reserved_before: int) -> None:
-        """Tell `RequestMemory` that a large frame has begun, has grown, cannot grow, or is complete."""
+        """Tell the budget that a large frame has begun, has grown, cannot grow, or is complete."""
         splitter, memory = self._splitter, self._memory
         if splitter.is_between_frames:
             memory.forget_incoming(self)
@@ -294,12 +317,12 @@ class Connection:
     def memory_available(self) -> None:
         if not self._splitter.grow():
             self._memory.wait(self)
-        elif not self._frames and not self._is_leaving:
+        elif not self._frames and not self._is_leaving and self._muting is None:
             self._is_paused = False
             self.stream.resume()
 
     def evict(self) -> None:
-        self._dispatcher.report_eviction(self.info)
+        self._pipeline.report_eviction(self.info)
         self.end()
 
     # Closing
@@ -334,6 +357,8 @@ class Connection:
         frames, self._frames = self._frames, deque()
         for frame in frames:
             self._give_back(len(frame))
+        if self._muting is not None:
+            self._muting.cancel()
         self._memory.forget_incoming(self)
         # Connection and stream refer to each other: without this the buffer lives until the garbage collector runs.
         self._memory.give(self._splitter.abandon())

@@ -11,13 +11,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 
-from ottla.broker.dispatch import Dispatcher
 from ottla.broker.net.connection import Connection
 from ottla.broker.net.limits import ConnectionLimits, ListenerCount
-from ottla.broker.net.memory import FOLLOWERS_BYTES, RequestMemory
 from ottla.broker.net.settings import NetSettings
-from ottla.broker.request import ConnectionInfo
-from ottla.broker.request_log import request_log
+from ottla.broker.requests.context import ConnectionInfo
+from ottla.broker.requests.pipeline import RequestPipeline
+from ottla.broker.requests.request_log import request_log
 from ottla.config.listeners import Listener as ListenerSetting
 from ottla.env import Listener, SocketOptions, Stream, World
 from ottla.wire.framing import READ_AHEAD_BYTES
@@ -64,11 +63,11 @@ class OpenListener:
 class Listeners:
     """A node's listeners: `open` binds the ports, `serve` begins to accept, `close` answers open requests, `abort` does not."""
 
-    def __init__(self, world: World, settings: NetSettings, dispatcher: Dispatcher) -> None:
+    def __init__(self, world: World, settings: NetSettings, pipeline: RequestPipeline) -> None:
         self._network = world.network
         self._settings = settings
-        self.dispatcher = dispatcher
-        self._counters = dispatcher.counters.connections
+        self.pipeline = pipeline
+        self._counters = pipeline.counters.connections
         self._limits = {False: ConnectionLimits(settings), True: ConnectionLimits(settings)}  # by is_controller
         self._read_ahead = bytearray(READ_AHEAD_BYTES)
         self._listeners: list[OpenListener] = []
@@ -81,11 +80,9 @@ class Listeners:
         self.is_refusing = False
         """Set by tests: client connections are closed as soon as they are accepted."""
         self.on_refused: Callable[[], None] | None = None
-        self.memory = RequestMemory(
-            settings.queued_max_request_bytes, settings.socket_request_max_bytes, on_short=self._scan_soon
+        self.memory = pipeline.scheduler.memory.limit_frames(
+            settings.queued_max_request_bytes, settings.socket_request_max_bytes, self._scan_soon
         )
-        self._followers = RequestMemory(FOLLOWERS_BYTES, settings.socket_request_max_bytes, on_short=self._scan_soon)
-        self.memory.for_followers = self._followers
 
     @property
     def connections(self) -> list[Connection]:
@@ -176,7 +173,7 @@ class Listeners:
         refusal = listener.limits.refusal(host)
         if refusal is not None:
             self._counters.refused += 1
-            self.dispatcher.fault_log.report(
+            self.pipeline.fault_log.report(
                 logging.WARNING, host, "refusing a connection on %s: %s", listener.count.name, refusal
             )
             return None
@@ -190,7 +187,7 @@ class Listeners:
         connection = Connection(
             stream,
             info,
-            self.dispatcher,
+            self.pipeline,
             self.memory,
             self._settings.socket_request_max_bytes,
             self._read_ahead,
@@ -262,7 +259,7 @@ class Listeners:
             self._scan_timer = None
         if not self._connections or not self._is_serving:
             return
-        periods_s = [SHORT_OF_MEMORY_SCAN_S] if self.memory.is_short or self._followers.is_short else []
+        periods_s = [SHORT_OF_MEMORY_SCAN_S] if self.memory.is_short else []
         if self._settings.connections_max_idle_ms > 0:
             periods_s.append(self._settings.connections_max_idle_ms / 1000 / SCANS_PER_IDLE_TIME)
         if periods_s:
@@ -298,5 +295,4 @@ class Listeners:
                 )
                 connection.stream.close()
         self.memory.evict_slow(now_s)
-        self._followers.evict_slow(now_s)
         self._schedule_scan()

@@ -35,4 +35,4 @@ class NetSettings(NamedTuple):
     listener_limits: Mapping[str, ListenerLimits] = MappingProxyType({})
     """By the listener's name; a listener without an entry has no limits of its own."""
     queued_max_request_bytes: int = -1
-    """Memory for requests that are coming in or being handled. Not positive: the default in `net/memory.py`."""
+    """Memory for requests that are coming in or being handled. Not positive: the default in `requests/memory.py`."""

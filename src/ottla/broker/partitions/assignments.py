@@ -22,7 +22,7 @@ from ottla.ids import DIRECTORY_LOST, TopicPartition, Uuid, uuid_text
 from ottla.log.directories.meta_properties import is_reserved
 
 if TYPE_CHECKING:
-    from ottla.broker.doors import ControllerDoor
+    from ottla.broker.channel import ControllerChannel
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.partitions import Partitions
     from ottla.log.directories.log_directory import LogDirectory
@@ -52,11 +52,11 @@ class DirectoryAssignments:
     """The reports of one node, between `start` and `stop`. `broker_epoch` returns the epoch of its newest registration."""
 
     def __init__(
-        self, partitions: Partitions, metadata: MetadataCache, door: ControllerDoor, broker_epoch: Callable[[], int]
+        self, partitions: Partitions, metadata: MetadataCache, channel: ControllerChannel, broker_epoch: Callable[[], int]
     ) -> None:
         self._partitions = partitions
         self._metadata = metadata
-        self._door = door
+        self._channel = channel
         self._broker_epoch = broker_epoch
         self._telling: asyncio.Task[None] | None = None
         self._is_due = False
@@ -177,7 +177,7 @@ class DirectoryAssignments:
     async def _write(self, assignments: Sequence[Assignment]) -> None:
         node_id, epoch = self._partitions.node_id, self._broker_epoch()
         try:
-            response: AssignReplicasToDirsResponse = await self._door.call(_request(node_id, epoch, assignments))
+            response: AssignReplicasToDirsResponse = await self._channel.call(_request(node_id, epoch, assignments))
         except KafkaError as refused:
             if refused.code == ErrorCode.UNSUPPORTED_VERSION:
                 return  # the metadata.version keeps no directories

@@ -11,8 +11,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ottla.broker.lane import BackgroundPauses
 from ottla.broker.partitions.partition import Partition
+from ottla.broker.requests.scheduler import BackgroundPauses
 from ottla.errors import BrokenInvariant, CorruptFile, LogDirectoryFailed, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted

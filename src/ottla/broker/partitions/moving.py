@@ -26,7 +26,7 @@ from ottla.log.directories.relocation import Relocation, begin, found_at_start
 from ottla.log.names import FOLDER_NAME_LENGTH_MAX, future_folder_name
 
 if TYPE_CHECKING:
-    from ottla.broker.doors import ControllerDoor
+    from ottla.broker.channel import ControllerChannel
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.partitions import Partitions
     from ottla.log.directories.log_directory import LogDirectory
@@ -45,12 +45,12 @@ class Moves:
     """The moves of one node, between `start` and `stop`. `broker_epoch` returns the epoch of its newest registration."""
 
     def __init__(
-        self, partitions: Partitions, metadata: MetadataCache, door: ControllerDoor, broker_epoch: Callable[[], int]
+        self, partitions: Partitions, metadata: MetadataCache, channel: ControllerChannel, broker_epoch: Callable[[], int]
     ) -> None:
         self._partitions = partitions
         self._directories = partitions.directories
         self._settings = partitions.settings
-        self._assignments = DirectoryAssignments(partitions, metadata, door, broker_epoch)
+        self._assignments = DirectoryAssignments(partitions, metadata, channel, broker_epoch)
         self._asking = asyncio.Lock()  # one request at a time: each depends on what the one before did
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         config = self._settings.current

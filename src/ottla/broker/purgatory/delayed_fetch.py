@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ottla.broker.request import Pending
+from ottla.broker.requests.context import Pending
 from ottla.wire.base import Message
 from ottla.wire.elements import MANY_ELEMENTS
 

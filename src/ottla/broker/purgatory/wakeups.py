@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ottla.broker.lane import SLICE_S
+from ottla.broker.requests.scheduler import SLICE_S
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition

@@ -26,7 +26,7 @@ from ottla.wire.messages.alter_partition import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.doors import ControllerDoor
+    from ottla.broker.channel import ControllerChannel
     from ottla.broker.partitions.in_sync import Change
     from ottla.broker.partitions.partition import Partition
     from ottla.broker.replication.replication import IsrCounters
@@ -52,10 +52,12 @@ _SUPERSEDED: Final = frozenset(
 class IsrChanges:
     """The ISR changes of broker `node_id`; `broker_epoch` returns the epoch of its newest registration."""
 
-    def __init__(self, node_id: int, door: ControllerDoor, broker_epoch: Callable[[], int], counters: IsrCounters) -> None:
+    def __init__(
+        self, node_id: int, channel: ControllerChannel, broker_epoch: Callable[[], int], counters: IsrCounters
+    ) -> None:
         self.counters = counters
         self._node_id = node_id
-        self._door = door
+        self._channel = channel
         self._broker_epoch = broker_epoch
         self._waiting: dict[Partition, None] = {}
         self._asking: asyncio.Task[None] | None = None
@@ -79,7 +81,7 @@ class IsrChanges:
                 if not asked:
                     continue
                 try:
-                    response = await self._door.call(self._request(asked), _TIMEOUT_MS)
+                    response = await self._channel.call(self._request(asked), _TIMEOUT_MS)
                     is_again = self._take_answers(asked, response)
                 except Exception as refused:
                     # The disk of the controller in this process may have failed. After a bug a pending change must not stay.

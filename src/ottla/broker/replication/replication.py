@@ -15,7 +15,7 @@ from ottla.broker.replication.quota import ReplicationQuota
 from ottla.metadata.image.topics import NO_LEADER
 
 if TYPE_CHECKING:
-    from ottla.broker.doors import ControllerDoor
+    from ottla.broker.channel import ControllerChannel
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.partition import Partition
     from ottla.broker.partitions.partitions import Partitions
@@ -51,7 +51,7 @@ class Replication:
         metadata: MetadataCache,
         settings: BrokerSettings,
         network: Network,
-        door: ControllerDoor,
+        channel: ControllerChannel,
         broker_epoch: Callable[[], int],
     ) -> None:
         self._partitions = partitions
@@ -59,7 +59,7 @@ class Replication:
         self._settings = settings
         self._network = network
         self._broker_epoch = broker_epoch
-        self._door = door
+        self._channel = channel
         self._isr_changes: IsrChanges | None = None
         self.isr_counters = IsrCounters()
         config = settings.current
@@ -150,7 +150,7 @@ class Replication:
         if self._isr_changes is None:
             from ottla.broker.replication.isr_changes import IsrChanges  # late: a single node has none
 
-            self._isr_changes = IsrChanges(partition.node_id, self._door, self._broker_epoch, self.isr_counters)
+            self._isr_changes = IsrChanges(partition.node_id, self._channel, self._broker_epoch, self.isr_counters)
         self._isr_changes.ask(partition)
 
     def _tick(self) -> None:

@@ -78,7 +78,7 @@ def _write_lags(text: MetricsText, broker: Services) -> None:
 
 
 def _write_throttled(text: MetricsText, broker: Services) -> None:
-    now_s, replication = broker.lane.now_s(), broker.replication
+    now_s, replication = broker.scheduler.now_s(), broker.replication
     text.gauge(
         "kafka_server_leaderreplication_byte_rate",
         "Bytes per second sent to throttled replicas.",

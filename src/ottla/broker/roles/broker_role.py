@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker.background import watched
 from ottla.broker.fetch_sessions import FetchSessions
-from ottla.broker.hosts.coordinators.coordinators import Coordinators
-from ottla.broker.hosts.producer_ids import ProducerIds
 from ottla.broker.membership import NOT_REGISTERED, Membership
 from ottla.broker.node_settings import cleaner_settings
 from ottla.broker.partitions.moving import Moves
 from ottla.broker.partitions.partitions import Partitions
 from ottla.broker.replication.replication import Replication
+from ottla.broker.runtime.coordinators.coordinators import Coordinators
+from ottla.broker.runtime.producer_ids import ProducerIds
 from ottla.broker.services import NodeServices, Services
 from ottla.log.compaction.compactor import Compactor
 from ottla.log.directories.opening import MustStop
@@ -28,7 +28,7 @@ from ottla.metadata.features import DIRECTORIES_FROM
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ottla.broker.doors import ControllerDoor
+    from ottla.broker.channel import ControllerChannel
     from ottla.broker.roles.storage import Storage
     from ottla.log.directories.log_directories import DirectoryLoss, LogDirectories
     from ottla.metadata.image.cluster import Endpoint
@@ -43,13 +43,13 @@ class BrokerRole:
         self,
         node: NodeServices,
         storage: Storage,
-        door: ControllerDoor,
+        channel: ControllerChannel,
         is_local: bool,
         on_broken: Callable[[BaseException], None],
     ) -> None:
         self._node = node
         self._storage = storage
-        self._door = door
+        self._channel = channel
         self._on_broken = on_broken
         self._partitions: Partitions | None = None
         self._services: Services | None = None
@@ -57,7 +57,7 @@ class BrokerRole:
         config = node.settings.current
         interval_ms = None if is_local else config.broker_heartbeat_interval_ms
         self.membership = Membership(
-            door,
+            channel,
             node.loader,
             node.cluster_id,
             node.node_id,
@@ -147,7 +147,7 @@ class BrokerRole:
         node, directories, partitions = self._node, self._storage.directories, self._partitions
         assert directories is not None, "the first image is published before the broker joins"
         assert partitions is not None, "the first image is published before the broker joins"
-        producer_ids = ProducerIds(node.node_id, self._door, lambda: self.epoch)
+        producer_ids = ProducerIds(node.node_id, self._channel, lambda: self.epoch)
         return Services(
             node_id=node.node_id,
             cluster_id=node.cluster_id,
@@ -157,16 +157,17 @@ class BrokerRole:
             quorum=node.quorum,
             loader=node.loader,
             controller=node.controller,
-            lane=node.lane,
+            scheduler=node.scheduler,
+            authorization=node.authorization,
             elections=node.elections,
-            door=self._door,
+            channel=self._channel,
             membership=self.membership,
             directories=directories,
             partitions=partitions,
             replication=Replication(
-                partitions, node.metadata, node.settings, node.world.network, self._door, lambda: self.epoch
+                partitions, node.metadata, node.settings, node.world.network, self._channel, lambda: self.epoch
             ),
-            moves=Moves(partitions, node.metadata, self._door, lambda: self.epoch),
+            moves=Moves(partitions, node.metadata, self._channel, lambda: self.epoch),
             fetch_sessions=FetchSessions(node.world.clock, node.world.randomness, node.settings),
             producer_ids=producer_ids,
             coordinators=Coordinators(node.world, node.settings, partitions, node.metadata, producer_ids),

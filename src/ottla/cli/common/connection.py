@@ -15,7 +15,7 @@ from ottla.client.waits import Wait
 from ottla.client.world import ClientWorld
 from ottla.client_core.machine import Channel
 from ottla.env.net import Network
-from ottla.errors import KafkaError, exception_of
+from ottla.errors import KafkaError, UnreachableError, exception_of
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import listed
 from ottla.link import LinkError
@@ -70,7 +70,14 @@ def with_cluster(settings: ClientSettings, work: Callable[[Cluster], Awaitable[T
             watching.cancel()
             cluster.close()
 
-    return asyncio.run(run())
+    try:
+        return asyncio.run(run())
+    except UnreachableError:
+        from ottla.env.real.tls_errors import protocol_mismatch  # late: only for this error
+
+        if mismatch := protocol_mismatch(settings.properties, prefix=""):
+            raise UnreachableError(f"no broker can be reached: {mismatch} (--command-config takes settings)") from None
+        raise
 
 
 class _Watch:

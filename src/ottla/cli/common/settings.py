@@ -18,7 +18,7 @@ import click
 from ottla.cli.common.output import warn
 from ottla.config.client import AdminSettings, admin_settings
 from ottla.config.client.kinds import ADMIN, KINDS
-from ottla.config.client.security import PASSWORD, TOKEN, USERNAME
+from ottla.config.client.security import HANDLER, PASSWORD, TOKEN, URL, USERNAME
 from ottla.config.java_properties import parse_properties
 from ottla.errors import ConfigError
 from ottla.errors.texts import near_words
@@ -30,7 +30,7 @@ ADDRESSES = ("bootstrap.servers", "bootstrap.controllers")
 """A client has one of them. Where both are given, a flag wins over the file, the file over the environment."""
 LOGIN_VARIABLES = {"OTTLA_SASL_USERNAME": USERNAME, "OTTLA_SASL_PASSWORD": PASSWORD, "OTTLA_SASL_TOKEN": TOKEN}
 """Variables that stand for a whole `sasl.jaas.config`."""
-_JAAS = "sasl.jaas.config"
+_LOGINS = ("sasl.jaas.config", HANDLER, URL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,8 @@ def login() -> dict[str, Any]:
 
 def login_for(properties: Mapping[str, str]) -> dict[str, Any]:
     """The `login` of a client with these properties; nothing if it needs none or names its own."""
-    uses_login = properties.get("security.protocol", "").strip().upper().startswith("SASL_") and _JAAS not in properties
-    return login() if uses_login else {}
+    uses_login = properties.get("security.protocol", "").strip().upper().startswith("SASL_")
+    return login() if uses_login and not any(name in properties for name in _LOGINS) else {}
 
 
 def _admin_settings(properties: Mapping[str, str]) -> AdminSettings:

@@ -17,8 +17,8 @@ import socket
 from collections.abc import Callable, Mapping
 
 from ottla.broker.formatting import format_if_new
-from ottla.broker.hosts.starting import StartGivenUp
 from ottla.broker.node import Node
+from ottla.broker.runtime.starting import StartGivenUp
 from ottla.cli.logs import discard_empty_files
 from ottla.cli.node.start_check import check_start
 from ottla.env import World
@@ -92,7 +92,7 @@ def _import_early(settings: Mapping[str, str]) -> None:
     if "broker" in settings.get("process.roles", ""):
         importlib.import_module("ottla.broker.roles.broker_role")
     if "," in settings.get("controller.quorum.voters", ""):
-        for name in ("ottla.broker.hosts.quorum_links", "ottla.broker.doors.remote"):
+        for name in ("ottla.broker.runtime.quorum_links", "ottla.broker.channel.remote"):
             importlib.import_module(name)
 
 

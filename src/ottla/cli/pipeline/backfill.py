@@ -66,7 +66,8 @@ def backfill(
         from ottla.spark.pipelines import backfills
 
         own = replace(spec, backfill=name or backfills.backfill_id(starts, stops, flows))
-        with storage.locked(own):
+
+        def found() -> dict[str, backfills.Range]:
             try:
                 ranges = backfills.ranges_of(own, starts, stops)
             except (SourceError, SparkOptionError) as error:
@@ -74,8 +75,13 @@ def backfill(
             if not as_json:
                 counted = ", ".join(f"{source}: {each.records} records" for source, each in ranges.items())
                 say(f"Backfill {own.backfill}: {counted}", err=True)
-            bounded = backfills.with_ranges(own, ranges)
-            with session_for(bounded, master, remote, quiet=as_json) as spark:
+            return ranges
+
+        with storage.locked(own):
+            # A storage that is elsewhere is read with Spark.
+            ranges = found() if storage.files_of(own) is not None else None
+            with session_for(own, master, remote, quiet=as_json) as spark:
+                bounded = backfills.with_ranges(own, found() if ranges is None else ranges)
                 totals = run_pipeline(bounded, spark, Schedule(), as_json, Outages(bounded, wait_s), flows)
     print_summary(totals, as_json)
 

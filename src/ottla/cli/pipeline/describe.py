@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 
 import click
@@ -15,7 +16,7 @@ from ottla.cli.common.output import is_for_people, print_json, print_padded, pri
 from ottla.cli.pipeline.options import bootstrap_option, environment_options, pipeline_argument, session_for, session_options
 from ottla.cli.pipeline.run import client_settings
 from ottla.client.admin.offsets import IsolationLevel, OffsetSpec, list_offsets
-from ottla.errors import KafkaError
+from ottla.errors import ConfigError, KafkaError
 from ottla.spark.pipelines import checks, storage
 from ottla.spark.pipelines import graph as graphs
 from ottla.spark.pipelines.counts import Check
@@ -62,18 +63,24 @@ def describe(
     checkpoints, and the ends of topics from the brokers. Spark is started only with --graph.
     """
     spec = read_spec(place, environment).with_bootstrap(bootstrap_server)
-    if graph:
-        from ottla.spark.pipelines.resolving import prepared
+    with ExitStack() as stack:
+        if graph:
+            from ottla.spark.pipelines.resolving import prepared
 
-        with session_for(spec, master, remote, quiet=as_json) as spark, prepared(spec, spark) as resolved:
-            write_outline(resolved)
-    outline, is_analysed = read_outline(spec)
-    positions = {each["flow"]: position_of(spec, each["flow"]) for each in outline if _runs(each)}
+            spark = stack.enter_context(session_for(spec, master, remote, quiet=as_json))
+            with prepared(spec, spark) as resolved:
+                write_outline(resolved)
+        outline, is_analysed = read_outline(spec)
+        # With a session, a storage that is elsewhere can be read too.
+        is_seen = storage.files_of(spec) is not None
+        positions = {each["flow"]: position_of(spec, each["flow"]) for each in outline if _runs(each)}
+        checks_of = {each["flow"]: storage.counts_of(spec, each["flow"]) for each in outline}
     ends, problems = asyncio.run(_ends_of(spec, [each for each in positions.values() if each is not None]))
-    flows = [_described(spec, each, positions.get(each["flow"]), ends) for each in outline]
+    flows = [_described(spec, each, positions.get(each["flow"]), ends, checks_of[each["flow"]]) for each in outline]
     notes = [] if is_analysed else ["flows as the files say, which Spark has not analysed: --graph does"]
-    if spec.local_state is None:
-        notes.append(f"the checkpoints are in {spec.state}, which is not on this machine: offsets are not shown")
+    if not is_seen:
+        way = "Spark Connect gives no way to it" if graph else "--graph starts Spark, which can"
+        problems.append(f"offsets and counts are in {spec.state}, which this command cannot read: {way}")
     if as_json:
         print_json(
             {
@@ -87,7 +94,9 @@ def describe(
             }
         )
         return
-    rows = [(each["flow"], _reads_text(each), _writes_text(each), _position_text(each), _lag_text(each)) for each in flows]
+    rows = [
+        (each["flow"], _reads_text(each), _writes_text(each), _position_text(each, is_seen), _lag_text(each)) for each in flows
+    ]
     if is_for_people():
         details = [f"schedule: {spec.schedule}", f"offsets, state and tables: {spec.state}", *notes]
         if spec.environment is not None:
@@ -116,11 +125,11 @@ def _runs(flow: Flow) -> bool:
     return flow["kind"] not in (graphs.TEMPORARY, graphs.VIEW)
 
 
-def _described(spec: Spec, flow: Flow, position: Position | None, ends: Ends) -> Flow:
+def _described(spec: Spec, flow: Flow, position: Position | None, ends: Ends, found_bad: Sequence[Check]) -> Flow:
     read = {} if position is None else position.partitions()
     lags = [max(0, ends[each] - offset) for each, offset in read.items() if each in ends]
     return flow | {
-        "checks": [each.as_json() for each in storage.counts_of(spec, flow["flow"])],
+        "checks": [each.as_json() for each in found_bad],
         "checkpoint": storage.checkpoint(spec, flow["flow"]) if _runs(flow) else None,
         "offsets": None if position is None else list(position.offsets),
         "position": None if position is None else position.text(),
@@ -135,7 +144,9 @@ async def _ends_of(spec: Spec, positions: Sequence[Position]) -> tuple[Ends, lis
     by_client: dict[tuple[tuple[str, str], ...], list[TopicPartition]] = {}
     for each in dict.fromkeys(found for position in positions for found in position.partitions()):
         wanted[each.topic] = clients.get(each.topic, spec.client_options)
-    for client, topics in checks.by_cluster({topic: options for topic, options in wanted.items() if BOOTSTRAP in options}):
+    # Clusters whose topics nothing has read yet are asked too: whether they are away is worth knowing before the first run.
+    asked = {topic: options for topic, options in {**clients, **wanted}.items() if BOOTSTRAP in options}
+    for client, topics in checks.by_cluster(asked):
         names = set(topics)
         parts = {found for position in positions for found in position.partitions() if found.topic in names}
         by_client[tuple(client.items())] = sorted(parts)
@@ -147,13 +158,18 @@ async def _ends_of(spec: Spec, positions: Sequence[Position]) -> tuple[Ends, lis
 
 
 async def _ask(client: Mapping[str, str], partitions: list[TopicPartition]) -> tuple[Ends, str | None]:
-    settings = client_settings(client)
     level = client.get("isolation.level", "").upper() == "READ_COMMITTED"
     isolation = IsolationLevel.READ_COMMITTED if level else IsolationLevel.READ_UNCOMMITTED
-    cluster = open_cluster(settings)
+    try:
+        cluster = open_cluster(client_settings(client))
+    except ConfigError as error:
+        return {}, f"the brokers at {client['bootstrap.servers']} were not asked: {error}"
     why = f"no answer within {ANSWER_S:g} s"
     try:
         async with asyncio.timeout(ANSWER_S):
+            if not partitions:
+                await cluster.metadata([])
+                return {}, None
             places: dict[TopicPartition | tuple[str, int], OffsetSpec | str | int | datetime] = {}
             places |= dict.fromkeys(partitions, OffsetSpec.LATEST)
             found = await list_offsets(cluster, places, isolation_level=isolation)
@@ -172,8 +188,10 @@ def _reads_text(flow: Flow) -> str:
     return ", ".join([*flow["reads"], *sources]) or "-"
 
 
-def _position_text(flow: Flow) -> str:
-    return "-" if flow["checkpoint"] is None else flow["position"] or "not run yet"
+def _position_text(flow: Flow, is_seen: bool) -> str:
+    if flow["checkpoint"] is None:
+        return "-"
+    return flow["position"] or ("not run yet" if is_seen else "?")
 
 
 def _lag_text(flow: Flow) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -23,7 +24,16 @@ from ottla.spark.places import check_place
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-pipeline_argument = click.argument("place", default=".", metavar="[FOLDER]")
+
+def _importable(context: click.Context, parameter: click.Parameter, place: str) -> str:
+    """Let this process import the pipeline's modules too: a function that fetches tokens may be in one."""
+    folder = str(Path(place).absolute())
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return place
+
+
+pipeline_argument = click.argument("place", default=".", metavar="[FOLDER]", callback=_importable)
 bootstrap_option = click.option(
     "-b",
     "--bootstrap-server",
@@ -149,6 +159,17 @@ def session_for(
             yield spark
     finally:
         spark.stop()
+        _mask_file(log, spec)
+
+
+def _mask_file(path: Path, spec: Spec) -> None:
+    """Take secrets out of what Spark has logged: an exception may have one in its text."""
+    if not spec.secrets or not path.exists():
+        return
+    masked = path.with_suffix(".masked")
+    with open(path, encoding="utf-8", errors="replace") as given, open(masked, "w", encoding="utf-8") as made:
+        made.writelines(spec.masked(line) for line in given)
+    masked.replace(path)
 
 
 @contextmanager

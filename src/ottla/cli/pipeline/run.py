@@ -38,8 +38,8 @@ from ottla.client.admin.topic_descriptions import list_topics
 from ottla.client.cluster import Cluster
 from ottla.config.client import admin_settings
 from ottla.config.client.kinds import ADMIN
+from ottla.env.real.tls_errors import protocol_mismatch
 from ottla.errors import KafkaError, UnreachableError
-from ottla.spark.errors import protocol_mismatch
 from ottla.spark.pipelines import checks, storage
 from ottla.spark.pipelines.checks import ListTopics
 from ottla.spark.pipelines.environments import Environment
@@ -137,9 +137,9 @@ def run(
         with storage.locked(spec):
             if reset:
                 _ask_for_reset(spec, reset, yes)
-            if ALL in reset and storage.reset(spec):
-                say(f"Deleted the offsets, state and tables of {spec.name}.", err=True)
             with session_for(spec, master, remote, quiet=as_json, has_ui=has_ui) as spark:
+                if ALL in reset and storage.reset(spec):
+                    say(f"Deleted the offsets, state and tables of {spec.name}.", err=True)
                 decided = Decisions(tuple(name for name in reset if name != ALL), forget)
                 totals = run_pipeline(spec, spark, when, as_json, Outages(spec, wait_s), decided=decided, metrics=metrics)
     print_summary(totals, as_json)
@@ -216,6 +216,13 @@ def settle_checkpoints(spec: Spec, graph: Graph, decided: Decisions) -> None:
     A flow with another name begins with a new checkpoint: it would write to an exactly-once topic what is there already.
     """
     flows = {flow.name: flow for flow in graph.running_flows()}
+    if storage.files_of(spec) is None:
+        warn(
+            f"the checkpoints in {spec.state} cannot be seen through Spark Connect: a flow that was renamed reads and writes "
+            "everything again"
+        )
+        if not any(decided) and not spec.renamed:
+            return
     for old, new in spec.renamed.items():
         if new not in flows:
             raise PipelineError(
@@ -244,19 +251,22 @@ def _settle(spec: Spec, name: str, new: list[str], flows: dict[str, FlowDefiniti
     position = position_of(spec, name)
     read = f", which has read up to {position.text()}" if position is not None else ""
     sentence = f"there is a checkpoint of {name}{read}, but no flow of that name"
+    guess = new[0] if len(new) == 1 else "NEW"
+    ways = (
+        f"If it was renamed, its records would be read and written again: continue with --renamed {name}={guess} (or "
+        f"renamed: in ottla.yml). If it is gone, leave it with --forget {name} or delete it with --reset {name}"
+    )
     if not can_ask():
-        guess = new[0] if len(new) == 1 else "NEW"
-        raise PipelineError(
-            f"{sentence}. If it was renamed, its records would be read and written again: continue with --renamed "
-            f"{name}={guess} (or renamed: in ottla.yml). If it is gone, leave it with --forget {name} or delete it with "
-            f"--reset {name}"
-        )
+        raise PipelineError(f"{sentence}. {ways}")
     say(f"{sentence[0].upper()}{sentence[1:]}.", err=True)
-    choices = [*new, "forget", "reset"]
     words = "Forget it, or reset (delete) it"
     if new:
         words = f"Which flow is it now? {', '.join(new)}; or forget or reset (delete) it"
-    answer = click.prompt(words, type=click.Choice(choices), err=True)
+    answer = click.prompt(f"{words}, or stop", type=click.Choice([*new, "forget", "reset", "stop"]), default="stop", err=True)
+    if answer == "reset" and not click.confirm(f"Delete the checkpoint of {name}?", default=False, err=True):
+        answer = "stop"
+    if answer == "stop":
+        raise PipelineError(f"nothing was changed. {ways}")
     if answer == "forget":
         storage.forget(spec, name)
     elif answer == "reset":

@@ -49,6 +49,12 @@ Examples:
 )
 @click.option("--master", metavar="URL", help="Where Spark runs: local[4], spark://…, yarn, k8s://…  [default: local[*]]")
 @click.option("--remote", metavar="sc://HOST:PORT", help="Run on a Spark Connect server.")
+@click.option(
+    "--warm/--no-warm",
+    default=None,
+    help="Leave Spark behind for the next call, for 10 minutes after the last one.  [default: on a terminal]",
+)
+@click.option("--stop", is_flag=True, help="End the Spark that an earlier call has left behind.")
 @wait_option("10s")
 @wide_option
 @cluster_options(known=frozenset({*CONSUMER.table, *PRODUCER.table}))
@@ -61,6 +67,8 @@ def sql(
     catalog_path: str | None,
     master: str | None,
     remote: str | None,
+    warm: bool | None,
+    stop: bool,
     wait_s: float,
 ) -> int:
     """Query topics with SQL, on Spark: one result, a live result, or a shell.
@@ -68,6 +76,11 @@ def sql(
     Without STATEMENTS and FILE a shell begins; statements in a pipe are run. Declared streams and tables are remembered.
     Needs Spark: pip install 'ottla[spark]'.
     """
+    if stop:
+        from ottla.spark.warm import stop_keeper
+
+        say("Spark has ended." if stop_keeper() else "There is no Spark that was left behind.")
+        return 0
     text = _text(statements, path)
     if master is not None and remote is not None:
         raise click.UsageError("--master and --remote exclude each other: give one of them")
@@ -76,7 +89,11 @@ def sql(
         raise click.UsageError("SQL reads topics from brokers: give --bootstrap-server, not bootstrap.controllers alone")
     # A shell and a live result may run for hours: then the JVM's second compiler pays off.
     is_brief = text is not None and "EMIT" not in text.upper() and "PRINT" not in text.upper()
-    session = Session(master=master, remote=remote, log=log_path(), is_brief=is_brief)
+    if warm is None:
+        from ottla.spark.warm import is_usual
+
+        warm = is_brief and is_usual()
+    session = Session(master=master, remote=remote, log=log_path(), is_brief=is_brief, is_warm=warm)
     cluster = TopicsOfCluster(settings, wait_s)
     catalog = Catalog(Path(catalog_path) if catalog_path else default_path(servers))
     runner = Runner(

@@ -8,9 +8,9 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.settings import ClientSettings, login_for
@@ -22,8 +22,14 @@ from ottla.config.client.security import PASSWORD, USERNAME
 from ottla.errors import OttlaError
 from ottla.spark.sql.errors import SqlError
 from ottla.spark.sql.settings import Settings
+from ottla.spark.sql.statements import Statement
+from ottla.spark.sql.statements import is_local as is_local_statement
+
+if TYPE_CHECKING:
+    from ottla.spark.warm import Attached
 
 MESSAGE = "starting Spark…"
+ENDS = "`ottla sql --stop` ends it, --no-warm does not begin it"
 SETTINGS = {
     # Times are UTC in all output of the verbs, so functions of dates and times must mean UTC too.
     "spark.sql.session.timeZone": "UTC",
@@ -40,8 +46,13 @@ def log_path(environment: Mapping[str, str] | None = None) -> Path:
 class Session:
     """Starts Spark once. A session that the process has already is used and not stopped."""
 
-    def __init__(self, *, master: str | None, remote: str | None, log: Path, is_brief: bool = False) -> None:
+    def __init__(
+        self, *, master: str | None, remote: str | None, log: Path, is_brief: bool = False, is_warm: bool = False
+    ) -> None:
+        """`is_warm` takes the Spark that stays, if it can run the statements, and starts it if there is none."""
         self._is_brief = is_brief
+        self._is_warm = is_warm and is_brief and remote is None
+        self._warm: Attached | None = None
         self._master = master
         self._remote = remote
         self.log = log
@@ -60,8 +71,9 @@ class Session:
         if self._remote is None:
             from ottla.spark.java import find_java
             from ottla.spark.session import active_session
+            from ottla.spark.warm import is_there
 
-            if active_session() is None:
+            if active_session() is None and not (self._is_warm and is_there()):
                 find_java()
 
     def start(self, settings: Settings) -> Any:
@@ -83,6 +95,8 @@ class Session:
         )
         configuration = own | SETTINGS | settings.spark
         try:
+            if self._is_warm and not settings.spark and (found := self._attach(configuration)) is not None:
+                return found
             self._mine = local_session(
                 "ottla sql",
                 master=self._master,
@@ -97,6 +111,36 @@ class Session:
                 sys.stderr.flush()
         self._prepare(self._mine)
         return self._mine
+
+    def allow(self, statements: Sequence[Statement]) -> None:
+        """The Spark that stays runs only statements that leave nothing behind in it, and need no settings of its own."""
+        from ottla.spark.places import is_local
+        from ottla.spark.session import LOCAL
+
+        self._is_warm &= all(map(is_local_statement, statements)) and is_local(self._master or LOCAL)
+
+    def _attach(self, configuration: dict[str, str]) -> Any:
+        from ottla.spark.warm import Wanted, attach, minutes_idle
+
+        idle_s = 60 * minutes_idle()
+        self._warm = attach(Wanted(self._master, configuration, str(self.log), idle_s))
+        if self._warm is None:
+            return None
+        self._prepare(self._warm.spark)
+        return self._warm.spark
+
+    def is_lost(self, error: Exception) -> bool:
+        """Whether `error` came because the Spark that stays has ended. From then on, the call starts its own."""
+        if self._warm is None:
+            return False
+        from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # it comes with PySpark
+
+        is_of_link = isinstance(error, ConnectionError | Py4JError) and not isinstance(error, Py4JJavaError)
+        if not is_of_link or not self._warm.is_lost():
+            return False
+        self._warm.close()
+        self._warm, self._is_warm = None, False
+        return True
 
     def _prepare(self, spark: Any) -> None:
         from ottla.spark.datasource import OttlaDataSource
@@ -126,7 +170,14 @@ class Session:
             pass  # the sentence is shown in any case
 
     def stop(self) -> None:
-        """Stop Spark, if this has started it."""
+        """Stop Spark, if this has started it. The Spark that stays is left to the next call."""
+        if self._warm is not None:
+            self._warm.close()
+            if self._warm.is_new and sys.stderr.isatty():
+                from ottla.spark.warm import minutes_idle
+
+                sys.stderr.write(f"(Spark stays ready for {minutes_idle():g} minutes, with some 0.6 GB: {ENDS})\n")
+            self._warm = None
         if self._mine is not None:
             self._mine.stop()
             self._mine = None

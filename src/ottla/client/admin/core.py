@@ -19,7 +19,7 @@ from ottla.client.link_options import check_security
 from ottla.client.metrics import ClientMetrics
 from ottla.client.opening import open_cluster
 from ottla.client.own_loop import check_loop
-from ottla.client.runner import Runner
+from ottla.client.runtime import ClientRuntime
 from ottla.client.world import ClientWorld
 from ottla.config.client.settings import AdminSettings
 from ottla.errors import IllegalStateError, KafkaError, TimeoutError
@@ -38,12 +38,12 @@ class AdminCore:
     def __init__(self, settings: AdminSettings, world: ClientWorld) -> None:
         for notice in settings.notices:
             logger.warning("%s", notice)
-        check_security(settings, world.network)
+        check_security(settings, world)
         self.settings = settings
         self.world = world
         self.metrics = ClientMetrics("admin-client", settings, world)
         self._cluster: Cluster | None = None
-        self._runner: Runner | None = None
+        self._runner: ClientRuntime | None = None
         """Runs the telemetry; None until a broker was asked something."""
         self.is_closed = False
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -85,7 +85,7 @@ class AdminCore:
             and self.settings.bootstrap_servers
             and not self.is_closed
         ):
-            self._runner = Runner([], self._cluster.pool, self.world.clock, self._after_round)
+            self._runner = ClientRuntime([], self._cluster.pool, self.world.clock, self._after_round)
             self.metrics.after_round(self._runner, is_connected=True)
 
     def _after_round(self) -> None:

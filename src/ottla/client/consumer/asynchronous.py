@@ -146,7 +146,7 @@ class Consumer(ConsumerFace[K, V]):
         """Settings have Kafka's names: with `_` for `.` as keywords, or as they are in `config`."""
         self._prepare(consumer_options(bootstrap_servers, config, settings))
         self._world = world or real_client_world()
-        check_security(self._options.settings, self._world.network)
+        check_security(self._options.settings, self._world)
         self._clock = self._world.clock
         self._guard = TaskGuard()
         self._made: ConsumerCore | None = None

@@ -12,7 +12,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.connections import ConnectionPool
 from ottla.client.link_options import link_options
 from ottla.client.metrics import ClientMetrics
-from ottla.client.runner import Runner
+from ottla.client.runtime import ClientRuntime
 from ottla.client.world import ClientWorld
 from ottla.client_core.consumer.commits import Commits
 from ottla.client_core.consumer.committed import CommittedOffsets
@@ -83,7 +83,7 @@ class Parts:
             self.metadata,
         ]
         machines: list[Machine] = [machine for machine in found if machine is not None]
-        self.runner = Runner(machines, self.pool, world.clock, after_round, on_broken)
+        self.runner = ClientRuntime(machines, self.pool, world.clock, after_round, on_broken)
 
     def after_round(self) -> None:
         """After a round of the machines: metrics are pushed over connections that exist anyway."""

@@ -147,7 +147,7 @@ class Consumer(ConsumerFace[K, V]):
         self._is_closed = True  # until it is open
         options = consumer_options(bootstrap_servers, config, settings)
         world = world or real_client_world()
-        check_security(options.settings, world.network)
+        check_security(options.settings, world)
         self._prepare(options)
         self._guard = ThreadGuard(world.threads)
         self._clock = world.clock

@@ -163,7 +163,7 @@ class Producer(ProducerFace[K, V]):
             settings["partitioner_class"] = partitioner
         self._settings = producer_settings(bootstrap_servers, config, settings)
         self._world = real_client_world() if world is None else world
-        check_security(self._settings, self._world.network)
+        check_security(self._settings, self._world)
         self._process_id = self._world.threads.process_id()
         self._clock_ms = self._world.clock.now_ms
         self._core: ProducerCore | None = None

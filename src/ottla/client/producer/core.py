@@ -18,7 +18,7 @@ from ottla.client.connections import ConnectionPool
 from ottla.client.link_options import link_options
 from ottla.client.metrics import ClientMetrics
 from ottla.client.patience import Patience
-from ottla.client.runner import Runner
+from ottla.client.runtime import ClientRuntime
 from ottla.client.world import ClientWorld
 from ottla.client_core.machine import Machine
 from ottla.client_core.metadata import Metadata, PartitionInfo
@@ -101,7 +101,7 @@ class ProducerCore:
         if self.transactions is not None:
             self.transactions.coordinator.connections = self._pool
         self._watch()
-        self.runner = Runner(machines, self._pool, world.clock, self._after_round, self._broken)
+        self.runner = ClientRuntime(machines, self._pool, world.clock, self._after_round, self._broken)
         self._seen_version = -1
         self._seen_responses = 0
         self._news: list[asyncio.Future[None]] = []

@@ -194,7 +194,7 @@ class Producer(ProducerFace[K, V], PlainSend):
             settings["partitioner_class"] = partitioner
         made = producer_settings(bootstrap_servers, config, settings)
         world = real_client_world() if world is None else world
-        check_security(made, world.network)
+        check_security(made, world)
         threads = world.threads
         waiting = ThreadWaiting(threads)
         self._world = world

@@ -78,6 +78,17 @@ _RETIRED_PARTITIONERS = {
 }
 
 
+LOGIN_HANDLERS = ("oauth", "aws-msk-iam", "azure", "google")
+"""Where tokens for OAUTHBEARER come from, by short names: an endpoint or a file as settings say, and three clouds."""
+
+_LOGIN_HANDLER_OF_JAVA = {
+    "OAuthBearerLoginCallbackHandler": "oauth",
+    "IAMOAuthBearerLoginCallbackHandler": "aws-msk-iam",
+    "GcpLoginCallbackHandler": "google",
+}
+"""By the name without its package, which Databricks and others change."""
+
+
 class PythonPath(NamedTuple):
     """The path of a Python object that `load` imports: `module` and the name in it, dotted for nested ones."""
 
@@ -132,6 +143,15 @@ def assignor(setting: str, value: object) -> Implementation:
 def interceptor(setting: str, value: object) -> Implementation:
     """One interceptor of a list, as `setting` names it."""
     return _python_path(setting, _class_name(value), ()) if isinstance(value, str) else value
+
+
+def login_handler(setting: str, value: object) -> Implementation:
+    """What fetches tokens, as `setting` names it."""
+    if not isinstance(value, str):
+        return value
+    text = _class_name(value)
+    ours = _LOGIN_HANDLER_OF_JAVA.get(text.rpartition(".")[2], text.lower().replace("_", "-"))
+    return ours if ours in LOGIN_HANDLERS else _python_path(setting, text, LOGIN_HANDLERS)
 
 
 def load(setting: str, implementation: Implementation) -> Implementation:

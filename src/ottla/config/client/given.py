@@ -77,6 +77,8 @@ def parse(key: ConfigKey, value: object) -> Any:
         return classes.partitioner(name, value)
     if name.endswith((".serializer", ".deserializer")):
         return classes.serializer(name, value)
+    if name == "sasl.login.callback.handler.class":
+        return classes.login_handler(name, value)
     if name == "partition.assignment.strategy":
         parts = _parts(value)
         if not parts:

@@ -35,18 +35,18 @@ _NO_CONVERSION = "Kafka has no default and demands a class. Here keys and values
 
 _LARGER_BATCHES = (
     "A Python event loop gets a turn every 5 to 15 ms while the program is busy, and sends at most five batches per partition "
-    "and turn. Buffers grow with their records, so a larger limit costs no memory (docs/decisions/0073). Records without a key "
-    "are spread as with Kafka's default (docs/decisions/0113)."
+    "and turn. Buffers grow with their records, so a larger limit costs no memory. Records without a key "
+    "are spread as with Kafka's default (docs/decisions/0021)."
 )
 
 _SYSTEM_BUFFERS = (
     "The system sizes the buffer by the connection's speed. With 64 KB an event loop in Python wakes for every 64 KB: "
-    "a consumer of 1 KB records then spends twice the processor time on receiving (docs/decisions/0074)."
+    "a consumer of 1 KB records then spends twice the processor time on receiving (docs/decisions/0021)."
 )
 
 _SYSTEM_SEND_BUFFERS = (
     "The system sizes the buffer by the connection's speed. With 128 KB an event loop in Python wakes several times for each "
-    "request of 1 MB: sending records of 1 KB then takes a fifth more processor time (docs/decisions/0076)."
+    "request of 1 MB: sending records of 1 KB then takes a fifth more processor time (docs/decisions/0021)."
 )
 
 # To change a default, add a line here: name, value, reason. The documents are generated from it.

@@ -13,6 +13,7 @@ from ottla.config.values import InvalidConfig
 from ottla.errors.texts import near_words
 
 _CREDENTIALS = "give the keywords sasl_plain_username and sasl_plain_password, or sasl.jaas.config"
+_TOKEN_FUNCTION = "pass the function as the keyword sasl_oauth_token, or name it as sasl.login.callback.handler.class"
 _PEM = "a PEM file in ssl.keystore.location, or texts in ssl.keystore.certificate.chain and ssl.keystore.key"
 _VERSIONS = "versions are negotiated with every broker; drop it"
 _QUEUE = "buffer.memory and fetch.max.bytes limit memory, in bytes"
@@ -107,8 +108,8 @@ OTHER_LIBRARIES: dict[str, str] = {
     "message.max.bytes": "use max.request.size",
     "message.timeout.ms": "use delivery.timeout.ms",
     "msg.order.cmp": "drop it",
-    "oauth.cb": "pass the function as the keyword sasl_oauth_token",
-    "oauthbearer.token.refresh.cb": "pass the function as the keyword sasl_oauth_token",
+    "oauth.cb": _TOKEN_FUNCTION,
+    "oauthbearer.token.refresh.cb": _TOKEN_FUNCTION,
     "offset.store.method": "offsets are kept in Kafka only; drop it",
     "offset.store.path": "offsets are kept in Kafka only; drop it",
     "on.commit": "commit() returns or raises; drop it",
@@ -163,7 +164,7 @@ OTHER_LIBRARIES: dict[str, str] = {
     "rebalance.timeout.ms": "use max.poll.interval.ms",
     "sasl.kerberos.domain.name": "Kerberos (GSSAPI) is not supported",
     "sasl.kerberos.name": "Kerberos (GSSAPI) is not supported",
-    "sasl.oauth.token.provider": "pass the function as the keyword sasl_oauth_token",
+    "sasl.oauth.token.provider": _TOKEN_FUNCTION,
     "selector": "drop it",
     "sock.chunk.bytes": "drop it",
     "sock.chunk.buffer.count": "drop it",

@@ -14,6 +14,7 @@ from ottla.config.values import InvalidConfig
 from ottla.errors.texts import listed
 
 if TYPE_CHECKING:
+    from ottla.config.client.classes import Implementation
     from ottla.config.client.jaas import JaasEntry
 
 USERNAME, PASSWORD, TOKEN = "sasl_plain_username", "sasl_plain_password", "sasl_oauth_token"
@@ -23,6 +24,12 @@ OWN_KEYWORDS = {
     TOKEN: "A function that returns the token for OAUTHBEARER. It is called before the token of all connections expires.",
 }
 """Keywords that Kafka has no setting for."""
+
+HANDLER, URL = "sasl.login.callback.handler.class", "sasl.oauthbearer.token.endpoint.url"
+_CLIENT_ID = "sasl.oauthbearer.client.credentials.client.id"
+_CLIENT_SECRET = "sasl.oauthbearer.client.credentials.client.secret"
+_RETRIEVER = "sasl.oauthbearer.jwt.retriever.class"
+_RETRIEVERS = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _MODULES = {
@@ -37,6 +44,31 @@ PEM_SIGN = "-----BEGIN"
 _TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 _STORE_TYPES = ("PEM", "JKS", "PKCS12")
 _PEM_ENDINGS = (".pem", ".crt", ".cer")
+
+
+class TokenSettings(NamedTuple):
+    """Where the tokens of a client come from, if settings say it. Clients of one process with the same ones share a token."""
+
+    handler: Implementation
+    """`endpoint`, `file`, one of `LOGIN_HANDLERS` for a cloud, or what `load` makes a function of."""
+    given: Mapping[str, Any]
+    """The settings that were given about addresses, TLS and logins, by Kafka's names: what a function gets. The options of
+    sasl.jaas.config are in it by their own names."""
+    url: str = ""
+    """The endpoint, or the path of the file."""
+    client_id: str = ""
+    client_secret: str = ""
+    scope: str | None = None
+    urlencode: bool = False
+    timeouts_ms: tuple[int, int] = (10_000, 10_000)
+    """sasl.login.connect.timeout.ms and .read.timeout.ms."""
+    backoffs_ms: tuple[int, int] = (100, 10_000)
+    """sasl.login.retry.backoff.ms and .max.ms."""
+    extensions: Mapping[str, str] = {}
+    """SASL extensions: the options extension_NAME of sasl.jaas.config."""
+
+    def __repr__(self) -> str:
+        return f"TokenSettings({self.handler})"
 
 
 class SecuritySettings(NamedTuple):
@@ -74,6 +106,8 @@ class SecuritySettings(NamedTuple):
     password: str | None = None
     token: Callable[[], Any] | None = None
     """Returns the token for OAUTHBEARER."""
+    token_settings: TokenSettings | None = None
+    """OAUTHBEARER without `token`."""
     token_refresh: tuple[float, float, float, float] = (0.8, 0.05, 60, 300)
     """When the token is renewed: sasl.login.refresh.window.factor, .window.jitter, .min.period.seconds, .buffer.seconds."""
     is_delegation_token: bool = False
@@ -95,7 +129,7 @@ def security_settings(values: Mapping[str, Any], given: frozenset[str]) -> Secur
     """The settings. `values`: the parsed `security.*`, `ssl.*`, `sasl.*` and own keywords; `given`: the names that were set."""
     protocol = values["security.protocol"]
     tls = _tls(values, given) if protocol.endswith("SSL") else {}
-    sasl = _sasl(values) if protocol.startswith("SASL_") else {}
+    sasl = _sasl(values, given) if protocol.startswith("SASL_") else {}
     return SecuritySettings(protocol, **tls, **sasl)
 
 
@@ -230,10 +264,16 @@ def _tls_versions(versions: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(version for version in _TLS_VERSIONS if version in versions) or _TLS_VERSIONS
 
 
-def _sasl(values: Mapping[str, Any]) -> dict[str, Any]:
+def _sasl(values: Mapping[str, Any], given: frozenset[str]) -> dict[str, Any]:
     mechanism = (values["sasl.mechanism"] or "").upper()
     if mechanism not in MECHANISMS:
         kerberos = " (Kafka's default; Kerberos is not supported)" if mechanism == "GSSAPI" else ""
+        if mechanism == "AWS_MSK_IAM":
+            raise InvalidConfig(
+                "sasl.mechanism",
+                "sasl.mechanism=AWS_MSK_IAM is a mechanism of AWS's Java library; MSK takes the same login as OAUTHBEARER: set "
+                f"sasl.mechanism=OAUTHBEARER and {HANDLER}=aws-msk-iam",
+            )
         raise InvalidConfig(
             "sasl.mechanism", f"sasl.mechanism is {mechanism or 'empty'}{kerberos}: set one of {', '.join(MECHANISMS)}"
         )
@@ -248,9 +288,15 @@ def _sasl(values: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidConfig(
             other[0], f"{listed(other)} cannot be used with sasl.mechanism={mechanism}: drop it, or change sasl.mechanism"
         )
+    if values[HANDLER] is not None and mechanism != "OAUTHBEARER":
+        raise InvalidConfig(
+            HANDLER,
+            f"{HANDLER} fetches tokens for OAUTHBEARER, but sasl.mechanism is {mechanism}: drop it, or change sasl.mechanism",
+        )
     if mechanism == "OAUTHBEARER":
         refresh = tuple(values[f"sasl.login.refresh.{name}"] for name in _REFRESH)
-        return {"mechanism": mechanism, "token": _token(entry, values[TOKEN]), "token_refresh": refresh}
+        tokens = _tokens(entry, values, given)
+        return {"mechanism": mechanism, "token": values[TOKEN], "token_settings": tokens, "token_refresh": refresh}
     options = {} if entry is None else entry.options
     found = {}
     for keyword, option in ((USERNAME, "username"), (PASSWORD, "password")):
@@ -285,15 +331,79 @@ def _check_module(entry: JaasEntry, mechanism: str) -> None:
         )
 
 
-def _token(entry: JaasEntry | None, token: object) -> Callable[[], Any]:
-    if not callable(token):
-        given = "no function" if token is None else f"{type(token).__name__}, no function"
-        options = (
-            f" The options of sasl.jaas.config ({listed(list(entry.options))}) are not used." if entry and entry.options else ""
-        )
+def _tokens(entry: JaasEntry | None, values: Mapping[str, Any], given: frozenset[str]) -> TokenSettings | None:
+    """What the settings say about tokens; None if the keyword `TOKEN` is given instead."""
+    token, handler, url = values[TOKEN], values[HANDLER], values[URL]
+    retriever = _retriever(values[_RETRIEVER])
+    if token is not None:
+        if not callable(token):
+            raise InvalidConfig(TOKEN, f"{TOKEN} must be a function that returns the token, not {type(token).__name__}")
+        if other := next((name for name in (HANDLER, URL) if values[name]), None):
+            raise InvalidConfig(TOKEN, f"{TOKEN} and {other} are both set: both say where tokens come from, give one of them")
+        return None
+    options = {} if entry is None else entry.options
+    names = [name for name in given if name.startswith(("bootstrap.", "security.", "ssl.", "sasl."))]
+    settings = TokenSettings(
+        handler,
+        {**{name: _shown(name, values[name]) for name in sorted(names)}, **options},
+        scope=values["sasl.oauthbearer.scope"] or options.get("scope"),
+        urlencode=values["sasl.oauthbearer.header.urlencode"],
+        extensions={name[10:]: value for name, value in options.items() if name.startswith("extension_")},
+    )
+    if handler not in (None, "oauth"):
+        return settings
+    if not url:
         raise InvalidConfig(
-            TOKEN,
-            f"sasl.mechanism=OAUTHBEARER needs {TOKEN}, a function that returns the token; it has got {given}. Tokens are not "
-            f"fetched here: fetch them in that function.{options}",
+            URL if handler else HANDLER,
+            f"sasl.mechanism=OAUTHBEARER does not say where tokens come from: set {URL} to a token endpoint or a file:, set "
+            f"{HANDLER} to aws-msk-iam, azure, google or a Python function (package.module:name), or give the keyword {TOKEN}, "
+            "a function that returns the token",
         )
-    return token
+    if url.lower().startswith("file:"):
+        return settings._replace(handler="file", url=_file(url))
+    if retriever == "FileJwtRetriever":
+        raise InvalidConfig(URL, f"{URL}={url}: the file for {_RETRIEVER}={retriever} is written as file:///path/of/token")
+    if not url.lower().startswith(("https://", "http://")):
+        raise InvalidConfig(URL, f"{URL}={url}: must begin with https://, http:// or file:")
+    return settings._replace(
+        handler="endpoint",
+        url=url,
+        client_id=_credential(_CLIENT_ID, "clientId", values, options),
+        client_secret=_credential(_CLIENT_SECRET, "clientSecret", values, options),
+        timeouts_ms=(values["sasl.login.connect.timeout.ms"] or 10_000, values["sasl.login.read.timeout.ms"] or 10_000),
+        backoffs_ms=(values["sasl.login.retry.backoff.ms"], values["sasl.login.retry.backoff.max.ms"]),
+    )
+
+
+def _retriever(name: str) -> str:
+    short = name.rpartition(".")[2]
+    if short not in _RETRIEVERS:
+        raise InvalidConfig(
+            _RETRIEVER,
+            f"{_RETRIEVER}={name} is not known here: use one of {', '.join(_RETRIEVERS)}, or name a Python function that "
+            f"returns a token as {HANDLER}",
+        )
+    return short
+
+
+def _file(url: str) -> str:
+    from urllib.parse import unquote, urlsplit  # late: few clients log in
+
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+        raise InvalidConfig(URL, f"{URL}={url}: the path of a file must be absolute: file:///path/of/token")
+    return unquote(parts.path)
+
+
+def _credential(setting: str, option: str, values: Mapping[str, Any], options: Mapping[str, str]) -> str:
+    found: str | None = values[setting] or options.get(option)
+    if not found:
+        raise InvalidConfig(setting, f'{URL} needs {setting} (or {option}="…" in sasl.jaas.config): give it')
+    return found
+
+
+def _shown(name: str, value: Any) -> Any:
+    """The value of a setting as it is written: addresses as text."""
+    if name.startswith("bootstrap."):
+        return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in value)
+    return value

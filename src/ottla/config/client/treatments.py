@@ -19,9 +19,14 @@ class Treatment(Enum):
     """An error when the client is made says why and what to do instead."""
 
 
-_FUNCTION = "tokens come from the function sasl_oauth_token, which asks its server as it likes"
-_FETCHED = "tokens are not fetched over HTTP here: pass a function that returns one as sasl_oauth_token"
-_HANDLER = "Java classes cannot be loaded: pass sasl_plain_username and sasl_plain_password, or sasl_oauth_token"
+_ASSERTION = (
+    "tokens are not fetched by JWT assertions here: give client id and secret, or name a Python function that returns a token "
+    "as sasl.login.callback.handler.class"
+)
+_HANDLER = (
+    "Java classes cannot be loaded: give the user in sasl.jaas.config, or, for OAUTHBEARER, what fetches tokens as "
+    "sasl.login.callback.handler.class: aws-msk-iam, azure, google, oauth or a Python function (package.module:name)"
+)
 _VALIDATED = "tokens are validated by the broker, not by the client"
 _KERBEROS = "Kerberos (GSSAPI) is not supported, so its settings are not used"
 _JAVA_TLS = "it configures Java's TLS; Python uses OpenSSL"
@@ -34,10 +39,6 @@ WITHOUT_EFFECT: dict[str, str] = {
     "sasl.kerberos.service.name": _KERBEROS,
     "sasl.kerberos.ticket.renew.jitter": _KERBEROS,
     "sasl.kerberos.ticket.renew.window.factor": _KERBEROS,
-    "sasl.login.connect.timeout.ms": _FUNCTION,
-    "sasl.login.read.timeout.ms": _FUNCTION,
-    "sasl.login.retry.backoff.max.ms": _FUNCTION,
-    "sasl.login.retry.backoff.ms": _FUNCTION,
     "sasl.oauthbearer.clock.skew.seconds": _VALIDATED,
     "sasl.oauthbearer.expected.audience": _VALIDATED,
     "sasl.oauthbearer.expected.issuer": _VALIDATED,
@@ -60,25 +61,18 @@ REFUSED: dict[str, str] = {
     "config.providers": "values such as ${env:NAME} are not resolved: read them in Python and pass the result",
     "metric.reporters": "Java classes cannot be loaded: read the client's metrics(), or export them for Prometheus",
     "sasl.client.callback.handler.class": _HANDLER,
-    "sasl.login.callback.handler.class": _HANDLER,
     "sasl.login.class": _HANDLER,
-    "sasl.oauthbearer.assertion.algorithm": _FETCHED,
-    "sasl.oauthbearer.assertion.claim.aud": _FETCHED,
-    "sasl.oauthbearer.assertion.claim.exp.seconds": _FETCHED,
-    "sasl.oauthbearer.assertion.claim.iss": _FETCHED,
-    "sasl.oauthbearer.assertion.claim.jti.include": _FETCHED,
-    "sasl.oauthbearer.assertion.claim.nbf.seconds": _FETCHED,
-    "sasl.oauthbearer.assertion.claim.sub": _FETCHED,
-    "sasl.oauthbearer.assertion.file": _FETCHED,
-    "sasl.oauthbearer.assertion.private.key.file": _FETCHED,
-    "sasl.oauthbearer.assertion.private.key.passphrase": _FETCHED,
-    "sasl.oauthbearer.assertion.template.file": _FETCHED,
-    "sasl.oauthbearer.client.credentials.client.id": _FETCHED,
-    "sasl.oauthbearer.client.credentials.client.secret": _FETCHED,
-    "sasl.oauthbearer.header.urlencode": _FETCHED,
-    "sasl.oauthbearer.jwt.retriever.class": _FETCHED,
-    "sasl.oauthbearer.scope": _FETCHED,
-    "sasl.oauthbearer.token.endpoint.url": _FETCHED,
+    "sasl.oauthbearer.assertion.algorithm": _ASSERTION,
+    "sasl.oauthbearer.assertion.claim.aud": _ASSERTION,
+    "sasl.oauthbearer.assertion.claim.exp.seconds": _ASSERTION,
+    "sasl.oauthbearer.assertion.claim.iss": _ASSERTION,
+    "sasl.oauthbearer.assertion.claim.jti.include": _ASSERTION,
+    "sasl.oauthbearer.assertion.claim.nbf.seconds": _ASSERTION,
+    "sasl.oauthbearer.assertion.claim.sub": _ASSERTION,
+    "sasl.oauthbearer.assertion.file": _ASSERTION,
+    "sasl.oauthbearer.assertion.private.key.file": _ASSERTION,
+    "sasl.oauthbearer.assertion.private.key.passphrase": _ASSERTION,
+    "sasl.oauthbearer.assertion.template.file": _ASSERTION,
     "security.providers": "Java security providers cannot be loaded: Python uses OpenSSL; drop it",
     "share.acknowledgement.mode": _SHARE,
     "share.acquire.mode": _SHARE,

@@ -126,6 +126,25 @@ ADMIN_WORDS: dict[str, str] = {
 SECURITY_WORDS: dict[str, str] = {
     "sasl.jaas.config": 'User name and password as Kafka writes them: `…PlainLoginModule required username="…" password="…";`. '
     "With `tokenauth=true` (SCRAM) they are the id and the HMAC of a delegation token.",
+    "sasl.login.callback.handler.class": (
+        "OAUTHBEARER: what fetches tokens: `aws-msk-iam`, `azure`, `google`, `oauth` (an endpoint or a file, see "
+        "sasl.oauthbearer.token.endpoint.url), or a Python function, as `package.module:name`."
+    ),
+    "sasl.login.connect.timeout.ms": "OAUTHBEARER: the limit for connecting to the token endpoint; 10000 if it is not given.",
+    "sasl.login.read.timeout.ms": "OAUTHBEARER: the limit for an answer of the token endpoint; 10000 if it is not given.",
+    "sasl.login.retry.backoff.max.ms": "OAUTHBEARER: how long requests to the token endpoint are repeated.",
+    "sasl.login.retry.backoff.ms": "OAUTHBEARER: the wait before the second request to the token endpoint; it doubles.",
+    "sasl.oauthbearer.client.credentials.client.id": "OAUTHBEARER: the endpoint's client. Or clientId in sasl.jaas.config.",
+    "sasl.oauthbearer.client.credentials.client.secret": "OAUTHBEARER: its secret. Or clientSecret in sasl.jaas.config.",
+    "sasl.oauthbearer.header.urlencode": "OAUTHBEARER: whether client id and secret are URL-encoded in the request's header.",
+    "sasl.oauthbearer.jwt.retriever.class": (
+        "OAUTHBEARER: Kafka's DefaultJwtRetriever, ClientCredentialsJwtRetriever or FileJwtRetriever. The URL decides already."
+    ),
+    "sasl.oauthbearer.scope": "OAUTHBEARER: the scope that is asked for. Or scope in sasl.jaas.config.",
+    "sasl.oauthbearer.token.endpoint.url": (
+        "OAUTHBEARER: where tokens are fetched: a token endpoint (https, http), or a file (`file:///path`), which is read "
+        "again when its token is due."
+    ),
     "sasl.login.refresh.buffer.seconds": "OAUTHBEARER: a new token is fetched this long before the old one expires, or sooner.",
     "sasl.login.refresh.min.period.seconds": "OAUTHBEARER: how long a token is kept at least, if its lifetime allows that.",
     "sasl.login.refresh.window.factor": "OAUTHBEARER: the share of a token's lifetime after which a login fetches a new one.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Mapping
 from typing import Any
@@ -90,3 +91,51 @@ def certificate_names(certificate: Mapping[str, Any]) -> list[str]:
         return names
     subject = certificate.get("subject", ())
     return [str(value) for part in subject for kind, value in part if kind == "commonName"]
+
+
+PROBE_S = 2.0
+_API_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000001 ffff")
+"""The request ApiVersions, version 0, correlation id 1, which a broker answers on a connection that needs no TLS."""
+
+
+def protocol_mismatch(client: Mapping[str, str], prefix: str = "kafka.") -> str:
+    """A sentence if the port speaks TLS and the client does not, or the other way round; empty if it is something else.
+
+    `prefix` is what names of settings begin with where the user writes them. A client sees only that its connections are
+    closed, as by a node that stops. So the port is tried with the other protocol.
+    """
+    protocol = client.get("security.protocol", "PLAINTEXT").upper()
+    for address in client.get("bootstrap.servers", "").split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not port.isdecimal():
+            continue
+        if protocol.endswith("SSL") and _speaks_kafka(host.strip("[]"), int(port)):
+            plain = protocol.replace("SSL", "PLAINTEXT")
+            return f"{address} speaks no TLS: set {prefix}security.protocol to {plain}, or give the address of a TLS listener"
+        if not protocol.endswith("SSL") and _speaks_tls(host.strip("[]"), int(port)):
+            tls = protocol.replace("PLAINTEXT", "SSL")
+            return f"{address} speaks TLS: set {prefix}security.protocol to {tls}, or give the address of a plain listener"
+    return ""
+
+
+def _speaks_tls(host: str, port: int) -> bool:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with socket.create_connection((host, port), timeout=PROBE_S) as connection, context.wrap_socket(connection):
+            return True
+    except OSError as error:
+        # A server that wants our certificate, or knows none of our versions, says so in TLS.
+        return isinstance(error, ssl.SSLError) and "ALERT" in str(error.reason or "")
+
+
+def _speaks_kafka(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), timeout=PROBE_S) as connection:
+            connection.sendall(_API_VERSIONS)
+            answer = b""
+            while len(answer) < 8 and (part := connection.recv(8 - len(answer))):
+                answer += part
+    except OSError:
+        return False
+    return answer[4:] == _API_VERSIONS[8:12]

@@ -48,7 +48,7 @@ class ThreadWorkers:
 RETURNED_BYTES = 1 << 20
 _M_MMAP_THRESHOLD = -3
 COMPUTE_THREADS = 3
-"""One for large calls, one for small ones (`broker/lane.py`), one for large decisions of the controller."""
+"""One for large calls, one for small ones (`broker/requests/scheduler.py`), one for large decisions of the controller."""
 
 
 def compute_workers() -> ThreadWorkers:

@@ -39,7 +39,7 @@ FILES_PER_PASS = 24
 
 INLINE_BYTES_MAX = 1 << 20
 INLINE_RECORDS_MAX = 10_000
-"""Up to this size a log is compacted on the loop: starting a helper would take as long (docs/decisions/0010)."""
+"""Up to this size a log is compacted on the loop: starting a helper would take as long (docs/decisions/0004)."""
 INLINE_UNPACKED_BYTES_MAX = 1 << 20
 """A log with a batch that unpacks to more is left to a helper."""
 

@@ -1,7 +1,7 @@
 """A map from key to last offset, in a fixed amount of memory.
 
 Every key takes 24 bytes: a fingerprint of 16 and an offset of 8, as in Apache Kafka, so that log.cleaner.dedupe.buffer.size
-holds the same number of keys. A dictionary would take five times that (measured: docs/decisions/0010).
+holds the same number of keys. A dictionary would take five times that (measured: docs/decisions/0004).
 
 The fingerprint of a key of up to 15 bytes is the key itself, padded, with its length as the last byte: no hash, and exact. For
 a longer key it is 15 bytes of BLAKE2b and 0x80, a last byte that no length has; among a billion keys the chance that two share

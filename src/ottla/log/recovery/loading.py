@@ -327,7 +327,7 @@ class _Loader:
                 break
             if after and end_offset < after[0].base_offset:
                 # Compaction leaves such a gap, and a power loss may. The segments after it are whole and stay
-                # (docs/decisions/0013); a follower fetches them again (0111).
+                # (docs/decisions/0003); a follower fetches them again.
                 if self.report.gap_offset is None:
                     self.report.gap_offset = end_offset
                 if not self.config.compact:

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
-from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.decision import Asker, Decision
 from ottla.metadata.controller.state import ControllerState
 from ottla.wire.api_table import ApiKey
 
-Decide = Callable[[ControllerState, Any, int, int], Decision[Any]]
-"""(state, request, now_ms, the version that the request came in) → decision; raises `KafkaError` to refuse."""
+Decide = Callable[[ControllerState, Any, int, Asker], Decision[Any]]
+"""(state, request, now_ms, who asks) → decision; raises `KafkaError` to refuse."""
 
 DECISIONS: Final[dict[int, tuple[str, str]]] = {
     ApiKey.CREATE_TOPICS: ("topics", "create_topics"),
@@ -48,9 +48,13 @@ def decision_of(api_key: int) -> Decide:
     if decide is None:
         module, name = DECISIONS[api_key]
         function = getattr(import_module(f"ottla.metadata.controller.{module}"), name)
-        decide = _found[api_key] = function if api_key in _BY_VERSION else _without_version(function)
+        decide = _found[api_key] = _by_version(function) if api_key in _BY_VERSION else _without_asker(function)
     return decide
 
 
-def _without_version(function: Callable[[ControllerState, Any, int], Decision[Any]]) -> Decide:
-    return lambda state, request, now_ms, version: function(state, request, now_ms)
+def _by_version(function: Callable[[ControllerState, Any, int, int], Decision[Any]]) -> Decide:
+    return lambda state, request, now_ms, asker: function(state, request, now_ms, asker.version)
+
+
+def _without_asker(function: Callable[[ControllerState, Any, int], Decision[Any]]) -> Decide:
+    return lambda state, request, now_ms, asker: function(state, request, now_ms)

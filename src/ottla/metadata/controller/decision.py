@@ -1,13 +1,26 @@
-"""Decision: the records and the response that a controller decision returns."""
+"""What the controller decides on and returns: who asks, the records to append, the response."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from ottla.ids import ANONYMOUS, Principal
 from ottla.wire.base import Message
 
 R = TypeVar("R")
+
+
+class Asker(NamedTuple):
+    """Who asks for a decision: a client, the same whether its request was forwarded or not; or a node, for itself."""
+
+    version: int
+    """Of the request."""
+    principal: Principal = ANONYMOUS
+    host: str = ""
+    client_id: str | None = None
+    listener: str = ""
+    """The listener that the request came through; of a forwarded one, the controller's."""
 
 
 class Decision(NamedTuple, Generic[R]):

@@ -1,7 +1,7 @@
 """Which compressed batches of clients are unpacked before they are appended, within a budget of work.
 
 A batch that nobody can unpack would stop every consumer of its partition. Apache Kafka unpacks every batch to find that out;
-that would cost more than everything else of a produce request (docs/decisions/0082). So:
+that would cost more than everything else of a produce request (docs/decisions/0010). So:
 
 - Always: the sizes in the frame (`kernel_frames.py`). Random bytes and cut frames have none that fit, and a frame bounds how
   many records it can hold.

@@ -107,7 +107,7 @@ def validate_produced(
     With `from_client` off, for what the broker's own coordinators write, control records, sequences and offsets are theirs to
     get right. `data` may be changed (timestamp and CRC) only if it is accepted. Where a batch has to be decompressed, it may
     yield `decompressed_bytes_max`; by default a multiple of max.message.bytes. `TooExpensive`, with nothing changed, if the
-    check needs more than `effort` allows: it has to be done elsewhere (docs/decisions/0080).
+    check needs more than `effort` allows: it has to be done elsewhere (docs/decisions/0009).
 
     `decline` is where the fast check (`kernel_batch.py`) of this batch stopped: what it has checked is not checked again.
     `inspection` chooses which compressed batches of clients are unpacked though no setting asks for it; None: all of them.

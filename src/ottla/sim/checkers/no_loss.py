@@ -4,7 +4,7 @@ An offset always holds the record that was acknowledged or seen there. The excep
 
 - in a compacted topic a record may be removed once there is a later one with its key; retention may remove the oldest;
 - DeleteRecords may remove records below its offset, and they may return after a kill;
-- a power loss may lose records that were never flushed, at the end and in between (docs/decisions/0013). Later records may
+- a power loss may lose records that were never flushed, at the end and in between (docs/decisions/0003). Later records may
   then get the offsets of those lost at the end. If every record is flushed first (flush.messages=1), none are lost.
 """
 

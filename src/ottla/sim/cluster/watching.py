@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker.node import Node
 from ottla.errors import OttlaError
+from ottla.metadata.controller.decision import Asker
 from ottla.raft import effects as fx
 from ottla.raft.roles.leader import Leader
 from ottla.records.batch import iterate_batches
@@ -22,10 +23,10 @@ from ottla.sim.cluster.checkers.checker import Answer, ClusterCheckers, Entry, L
 from ottla.wire.messages.vote import VoteRequest, VoteResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.hosts.controller import ControllerHost
-    from ottla.broker.hosts.metadata_log import PreparedChange
-    from ottla.broker.hosts.quorum import QuorumHost
     from ottla.broker.roles.storage import Storage
+    from ottla.broker.runtime.controller import ControllerRuntime
+    from ottla.broker.runtime.metadata_log import PreparedChange
+    from ottla.broker.runtime.quorum import QuorumRuntime
     from ottla.broker.services import NodeServices
     from ottla.log.partition_log import PartitionLog
     from ottla.metadata.image.delta import MetadataDelta
@@ -64,13 +65,13 @@ def watched_node(watch: Watch, name: str) -> type[Node]:
     class WatchedNode(Node):
         _watched_partitions: PartitionsWatch | None = None
 
-        async def _open_quorum(self, storage: Storage) -> QuorumHost:
+        async def _open_quorum(self, storage: Storage) -> QuorumRuntime:
             quorum = await super()._open_quorum(storage)
             watch.tell(watch.checkers.started, name)
             self._watched = _WatchedQuorum(watch, name, quorum)
             return quorum
 
-        def _open_metadata(self, quorum: QuorumHost, endpoints: list[Any]) -> NodeServices:
+        def _open_metadata(self, quorum: QuorumRuntime, endpoints: list[Any]) -> NodeServices:
             services = super()._open_metadata(quorum, endpoints)
             _watch_controller(watch, name, services.controller, self._watched)
             return services
@@ -92,7 +93,7 @@ def watched_node(watch: Watch, name: str) -> type[Node]:
 class _WatchedQuorum:
     """The quorum of one life of a node."""
 
-    def __init__(self, watch: Watch, name: str, quorum: QuorumHost) -> None:
+    def __init__(self, watch: Watch, name: str, quorum: QuorumRuntime) -> None:
         self._watch, self._name, self._quorum = watch, name, quorum
         self._votes: dict[object, VoteRequest] = {}
         self._vote_asked: VoteRequest | None = None
@@ -102,7 +103,7 @@ class _WatchedQuorum:
         self._led_epoch = -1
         self.appended: list[Entry] | None = None
         """Gets the batches of the next change that the controller appends."""
-        self.controller: ControllerHost | None = None
+        self.controller: ControllerRuntime | None = None
         driver = quorum._driver
         _wrap(driver, "_do", self._do)
         _wrap(driver, "_do_awaiting", self._do_awaiting)
@@ -195,7 +196,7 @@ def _wrap(owner: object, method: str, wrapper: Callable[..., Any]) -> None:
     setattr(owner, method, lambda *what: wrapper(original, *what))
 
 
-def _watch_controller(watch: Watch, name: str, controller: ControllerHost, quorum: _WatchedQuorum) -> None:
+def _watch_controller(watch: Watch, name: str, controller: ControllerRuntime, quorum: _WatchedQuorum) -> None:
     activate, call, write = controller._activate, controller.call, controller.write
     quorum.controller = controller
     called: list[list[Entry]] = []
@@ -205,12 +206,12 @@ def _watch_controller(watch: Watch, name: str, controller: ControllerHost, quoru
         watch.trace.note(name, "active", f"controller in epoch {epoch}")
         watch.tell(watch.checkers.activated, name, epoch)
 
-    async def watched_call(request: Any, version: int) -> Any:
+    async def watched_call(request: Any, asker: Asker) -> Any:
         broker = controller.state.image.cluster.brokers.get(getattr(request, "broker_id", -1))
         appended: list[Entry] = []
         called.append(appended)  # taken by `watched_write`, before anything else runs
         try:
-            response = await call(request, version)
+            response = await call(request, asker)
         finally:
             called[:] = [each for each in called if each is not appended]  # refused before it was decided
         if not getattr(response, "error_code", 0):

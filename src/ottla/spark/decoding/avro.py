@@ -6,7 +6,7 @@ schema id; this file knows no protocol of any.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Any
 
@@ -19,7 +19,11 @@ from ottla.spark.errors import SparkOptionError
 PREFIX_BYTES = 5
 MAGIC = b"\x00"
 
+UNITS = ("millis", "micros", "nanos")
+"""The ends of the names of logical types that are numbers of these."""
+
 Registry = Callable[[int], Any]
+Named = dict[str, Any]
 
 
 class AvroReader:
@@ -36,7 +40,9 @@ class AvroReader:
         self._registry = registry
         self._writers: dict[int, Any] = {}
         self._unknown: dict[int, str | None] = {}
-        """By schema id, what the writer's schema has and the reader's has not."""
+        """By schema id, how the writer's schema differs from the reader's."""
+        self._refused: dict[int, str] = {}
+        """By schema id, why its records would be read as something else."""
 
     def decode(self, column: Any) -> Any:
         """A struct array with `decoded`, `reason` and `unknown` fields; a null stays null."""
@@ -48,7 +54,7 @@ class AvroReader:
             if raw is not None:
                 try:
                     value = self._one(raw)
-                    if self._registry is not None:
+                    if self._registry is not None and self._has_prefix:
                         drift = self._unknown.get(int.from_bytes(raw[1:PREFIX_BYTES], "big"))
                 except UnreadableAvro as problem:
                     reason = str(problem)
@@ -79,6 +85,9 @@ class AvroReader:
         except EOFError:
             raise UnreadableAvro(f"ends too early: {len(raw)} bytes do not hold the schema's fields") from None
         except Exception as problem:  # fastavro raises what Python does: IndexError, UnicodeDecodeError, struct.error, …
+            changes = self._unknown.get(int.from_bytes(raw[1:PREFIX_BYTES], "big")) if writer is not None else None
+            if changes is not None:
+                raise UnreadableAvro(f"does not fit the Avro schema, because its writer's differs ({changes})") from None
             raise UnreadableAvro(f"does not fit the Avro schema: {problem or type(problem).__name__}") from None
         rest = len(raw) - stream.tell()
         if rest:
@@ -96,6 +105,10 @@ class AvroReader:
             parsed = parsed_avro(found, f"the registry's schema {schema_id}")
             self._writers[schema_id] = self._fastavro.parse_schema(plain_schema(parsed))
             self._unknown[schema_id] = changed_fields(parsed, self._schema)
+            if (units := ", ".join(_other_units(parsed, self._schema))) != "":
+                self._refused[schema_id] = f"would be read with other times, because its writer's schema differs ({units})"
+        if schema_id in self._refused:
+            raise UnreadableAvro(self._refused[schema_id])
         return self._writers[schema_id]
 
     def _one_by_one(self, values: list[Any], reasons: list[str | None]) -> Any:
@@ -117,24 +130,102 @@ class AvroReader:
 
 
 def changed_fields(writer: Any, reader: Any) -> str | None:
-    """The fields of a writer's record that the reader's has not, or has with another type; None if there are none."""
-    theirs, ours = _field_types(writer), _field_types(reader)
-    found = [name if name not in ours else f"{name} as {kind}" for name, kind in theirs.items() if ours.get(name) != kind]
-    return ", ".join(sorted(found)) or None
+    """How a writer's record differs from the reader's, with ", " between; None if it does not."""
+    return ", ".join(sorted(_changes(writer, reader, _named(writer), _named(reader), ""))) or None
 
 
-def _field_types(schema: Any) -> dict[str, str]:
-    fields = schema.get("fields", ()) if isinstance(schema, dict) else ()
-    return {each["name"]: _type_text(each["type"]) for each in fields}
+def _changes(writer: Any, reader: Any, theirs: Named, ours: Named, path: str) -> Iterator[str]:
+    """The changes of the fields of a record, and of records in it."""
+    written, read = _fields(writer), _fields(reader)
+    aliases = {alias: name for name, each in read.items() for alias in each.get("aliases", ())}
+    found = {aliases.get(name, name) if name not in read else name: each["type"] for name, each in written.items()}
+    for name, kind in found.items():
+        if name not in read:
+            yield f"{path}{name} is new"
+            continue
+        their, our = _resolved(kind, theirs), _resolved(read[name]["type"], ours)
+        before, now = _type_text(our, ours), _type_text(their, theirs)
+        if before != now:
+            yield f"{path}{name} is {now} instead of {before}"
+        their, our = _inner(their, theirs), _inner(our, ours)
+        if _fields(their) and _fields(our):
+            yield from _changes(their, our, theirs, ours, f"{path}{name}.")
+        elif isinstance(their, dict) and isinstance(our, dict) and their.get("type") == our.get("type") == "enum":
+            symbols = [each for each in their["symbols"] if each not in our["symbols"]]
+            if symbols:
+                yield f"{path}{name} has the new symbol{'s' if len(symbols) > 1 else ''} {' and '.join(symbols)}"
+    for name in read:
+        if name not in found:
+            yield f"{path}{name} is gone"
 
 
-def _type_text(kind: Any) -> str:
-    """A type without names, defaults and documentation."""
+def _other_units(writer: Any, reader: Any) -> Iterator[str]:
+    """Fields whose numbers mean another time: Avro reads them as they are."""
+    theirs, ours = _named(writer), _named(reader)
+    read = _fields(reader)
+    for name, each in _fields(writer).items():
+        if name in read:
+            now, before = (_inner(kind, named) for kind, named in ((each["type"], theirs), (read[name]["type"], ours)))
+            units = [
+                str(kind.get("logicalType") if isinstance(kind, dict) else "").rpartition("-")[2] for kind in (now, before)
+            ]
+            if units[0] != units[1] and all(unit in UNITS for unit in units):
+                yield f"{name} is {now['logicalType']} instead of {before['logicalType']}"
+
+
+def _named(schema: Any) -> Named:
+    """The types that a schema defines, by their names with and without namespace."""
+    found: Named = {}
+
+    def look(kind: Any) -> None:
+        if isinstance(kind, list):
+            for each in kind:
+                look(each)
+        elif isinstance(kind, dict):
+            if isinstance(name := kind.get("name"), str) and kind.get("type") in ("record", "error", "enum", "fixed"):
+                found[name] = found[name.rpartition(".")[2]] = kind
+                if "." not in name and kind.get("namespace"):
+                    found[f"{kind['namespace']}.{name}"] = kind
+            for each in (kind.get("type"), kind.get("items"), kind.get("values"), *(f["type"] for f in kind.get("fields", ()))):
+                look(each)
+
+    look(schema)
+    return found
+
+
+def _resolved(kind: Any, named: Named) -> Any:
+    if isinstance(kind, dict) and isinstance(kind.get("type"), dict | list):
+        return _resolved(kind["type"], named)
+    if isinstance(kind, str):
+        return named.get(kind) or named.get(kind.rpartition(".")[2], kind)
+    return kind
+
+
+def _inner(kind: Any, named: Named) -> Any:
+    """The type itself of one that may be null."""
+    kind = _resolved(kind, named)
     if isinstance(kind, list):
-        return " or ".join(_type_text(each) for each in kind)
-    if isinstance(kind, dict):
-        return str(kind.get("logicalType") or (_type_text(kind["type"]) if kind.get("type") != "record" else "record"))
-    return str(kind)
+        rest = [each for each in kind if each != "null"]
+        return _resolved(rest[0], named) if len(rest) == 1 else kind
+    return kind
+
+
+def _fields(schema: Any) -> dict[str, Any]:
+    return {each["name"]: each for each in schema.get("fields", ())} if isinstance(schema, dict) else {}
+
+
+def _type_text(kind: Any, named: Named) -> str:
+    """A type without names, defaults and documentation."""
+    kind = _resolved(kind, named)
+    if isinstance(kind, list):
+        return " or ".join(sorted((_type_text(each, named) for each in kind), key=lambda each: each != "null"))
+    if not isinstance(kind, dict):
+        return str(kind)
+    if kind.get("logicalType"):
+        return str(kind["logicalType"])
+    if kind.get("type") in ("array", "map"):
+        return f"{kind['type']} of {_type_text(kind.get('items', kind.get('values')), named)}"
+    return str(kind.get("type"))
 
 
 class UnreadableAvro(Exception):
@@ -182,3 +273,7 @@ class AvroDecoder:
     def unknown_fields(self, staged: Any, source: Any) -> Any:
         """What the writer's schema has and ours has not. Without a registry there is no writer's schema to compare with."""
         return staged["unknown"] if self._registry is not None else None
+
+    def fields(self, staged: Any) -> dict[str, Any]:
+        """The fields of a record."""
+        return {name: staged["decoded"][name] for name in _fields(self._schema)}

@@ -18,13 +18,15 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from ottla.spark.dead_letters import ERROR, described_position, letter_options, send_and_keep_rest
+from ottla.spark.dead_letters import ERROR, described_position, letter_options, position_text, send_and_keep_rest
 from ottla.spark.decoding.formats import Decoder, decoder_for
 from ottla.spark.errors import SparkOptionError
 from ottla.spark.pipelines import counts
 
 MODES = ("keep", "drop", "fail", "dead_letters")
-STAGED, REASON, UNKNOWN = "_ottla_staged_", "_ottla_reason_", "_ottla_unknown_fields"
+STAGED, REASON = "_ottla_staged_", "_ottla_reason_"
+KIND, PLACE, PRESENT, UNKNOWN = "_ottla_kind", "_ottla_place", "_ottla_present", "_ottla_unknown_fields"
+KIND_GROUP, UNKNOWN_GROUP = "_ottla_kind_group", "_ottla_unknown_group"
 REASONS_COUNTED = 16
 SIDES = ("key", "value")
 
@@ -54,8 +56,8 @@ def decode(
     registry: for `confluent-avro`, a function of a schema id that returns the writer's schema (JSON text or dict). It runs in
         the executors, once for each id and worker. A LookupError makes the record a bad one; other errors fail the task.
     options: options of Spark's JSON reader, such as `timestampFormat`.
-    drift: in a pipeline, whether values with fields that the schema does not have are counted and named. JSON is read a second
-        time for it.
+    drift: in a pipeline, whether values that differ from the schema (new fields, other types) or from before (fields that are
+        null and never were) are counted and named. JSON is read a second time for it.
 
     In a pipeline, records and bad records are counted, and `ottla pipeline run` shows them.
     """
@@ -140,48 +142,67 @@ def _applied(df: Any, decoders: Mapping[str, Decoder], mode: str, dead_letters: 
     return checked.select(*columns, *([F.col(ERROR)] if mode == "keep" else []))
 
 
-def _tally(texts: Any) -> Any:
-    """How often each text is there, as (item, count). Texts that share one of the groups by hash are counted together.
+def _tally(texts: str, group: str) -> Any:
+    """How often each text of a column is there, as (item, count, example). Texts of one group are counted together.
 
     Spark sends what is counted so far to the tasks of a batch's next stage, and the sketch of approx_top_k cannot be sent.
     """
-    group = F.when(texts.isNotNull(), F.pmod(F.hash(texts), F.lit(REASONS_COUNTED)))
-    return F.array(
-        *(
-            F.struct(F.max(F.when(group == number, texts)).alias("item"), F.count_if(group == number).alias("count"))
-            for number in range(REASONS_COUNTED)
-        )
-    )
+    items = []
+    for number in range(REASONS_COUNTED):
+        is_mine = F.col(group) == number
+        newest = F.max(F.when(is_mine, F.struct(F.col(texts).alias("item"), F.col(PLACE).alias("example"))))
+        items.append(_counted_item(newest["item"], F.count_if(is_mine), newest["example"]))
+    return F.array(*items)
+
+
+def _counted_item(item: Any, count: Any, example: Any) -> Any:
+    return F.struct(item.alias("item"), count.alias("count"), example.alias("example"))
+
+
+def _group(texts: Any) -> Any:
+    return F.when(texts.isNotNull(), F.pmod(F.hash(texts), F.lit(REASONS_COUNTED)))
 
 
 def _counted(df: Any, decoders: Mapping[str, Decoder], mode: str, dead_letters: Mapping[str, str] | None, drift: bool) -> Any:
-    """Counts records, bad ones by reason, and those with fields that the schema does not have, while they are read."""
+    """Counts records, bad ones by reason, and those that differ from the schema, while they are read.
+
+    Spark interprets the expressions of a count for each row. So what is costly is made a column first, which it compiles.
+    """
     reason, is_bad = F.col(ERROR)["reason"], F.col(ERROR).isNotNull()
     # Reasons without the values in them, so that equal ones are counted together.
-    kind = F.regexp_replace(
-        F.regexp_replace(reason, " is [^;]*?: it must be ", " must be "), "^(the (?:key|value) [^:]*): .*", "$1"
-    )
+    kind = F.regexp_replace(reason, "(?s) is the (\\w+) [^;]*?: it must be ([^;]*)", " must be $2, not $1")
+    kind = F.regexp_replace(kind, "(?s)^(the (?:key|value) [^:]*): .*", "$1")
+    place = position_text(df)
+    made = {KIND: kind, PLACE: F.lit(None).cast("string") if place is None else place}
     columns = [
         F.count(F.lit(1)).alias("rows"),
         F.count_if(is_bad).alias("bad"),
         F.max(F.lit(mode)).alias("mode"),
-        _tally(kind).alias("reasons"),
+        _tally(KIND, KIND_GROUP).alias("reasons"),
         F.max(reason).alias("example"),
     ]
     if dead_letters is not None:
         columns.append(F.max(F.lit(dead_letters["topic"])).alias("topic"))
-    unknown = decoders["value"].unknown_fields(F.col(STAGED + "value"), _bytes(df, "value")) if "value" in decoders else None
-    if not drift or unknown is None:
-        return counts.observe(df, counts.DECODE_PREFIX, columns)
-    fields = F.col(UNKNOWN)
-    place = F.concat(F.lit("in "), described_position(df))
-    columns += [
-        F.count_if(fields.isNotNull()).alias("drifted"),
-        _tally(fields).alias("fields"),
-        F.max(F.when(fields.isNotNull(), F.concat(fields, F.lit(" "), place))).alias("drift_example"),
-    ]
-    named = df.withColumn(UNKNOWN, F.when(~is_bad, unknown))
-    return counts.observe(named, counts.DECODE_PREFIX, columns).drop(UNKNOWN)
+    groups = {KIND_GROUP: _group(F.col(KIND))}
+    if drift and "value" in decoders:
+        staged, source = F.col(STAGED + "value"), _bytes(df, "value")
+        made[PRESENT] = ~is_bad & source.isNotNull()
+        nulls = {name: F.col(PRESENT) & each.isNull() for name, each in decoders["value"].fields(staged).items()}
+        if nulls:
+            items = [
+                _counted_item(F.lit(name), F.count_if(each), F.min(F.when(each, F.col(PLACE)))) for name, each in nulls.items()
+            ]
+            columns += [F.count_if(F.col(PRESENT)).alias("present"), F.array(*items).alias("nulls")]
+        unknown = decoders["value"].unknown_fields(staged, source)
+        if unknown is not None:
+            made[UNKNOWN] = F.when(~is_bad, unknown)
+            groups[UNKNOWN_GROUP] = _group(F.col(UNKNOWN))
+            columns += [
+                F.count_if(F.col(UNKNOWN).isNotNull()).alias("drifted"),
+                _tally(UNKNOWN, UNKNOWN_GROUP).alias("fields"),
+            ]
+    observed = counts.observe(df.withColumns(made).withColumns(groups), counts.DECODE_PREFIX, columns)
+    return observed.drop(*made, *groups)
 
 
 def _bytes(df: Any, side: str) -> Any:

@@ -37,7 +37,10 @@ class Decoder(Protocol):
         """Why the record cannot be decoded, as a sentence; null for a good record."""
 
     def unknown_fields(self, staged: Any, source: Any) -> Any:
-        """Fields that the schema does not have, with ", " between; null for none. None if the format cannot tell."""
+        """How a good record differs from the schema, with ", " between; null for not at all. None if the format cannot tell."""
+
+    def fields(self, staged: Any) -> dict[str, Any]:
+        """The columns of the value by name; none if it is not a struct."""
 
 
 def decoder_for(

@@ -23,6 +23,21 @@ WHITESPACE = " \t\r\n"
 TEXT_AFTER_OBJECT = r"\}\s*\{"
 """May mean a second object after the first one; a string may hold it too, so it is checked again when it is found."""
 
+NO_TEXT = r"(?s)^(-?[0-9][0-9.eE+-]*|true|false|[{\[].*)$"
+"""What a column of text may hold if the JSON has a number, a boolean, an object or an array for it."""
+
+KINDS = {
+    "STRING": "string",
+    "BIGINT": "number",
+    "BOOLEAN": "boolean",
+    "OBJECT": "object",
+    "ARRAY": "array",
+    "DOUBLE": "fraction",
+    "FLOAT": "fraction",
+    "DECIMAL": "fraction",
+}
+"""Types of variants, by their first word, and how we call them."""
+
 
 class JsonDecoder:
     """A JSON object to a struct."""
@@ -68,10 +83,41 @@ class JsonDecoder:
         return reason
 
     def unknown_fields(self, staged: Any, source: Any) -> Any:
-        """The fields of the object itself; objects inside of it are not looked into."""
-        names = F.json_object_keys(source.cast("string"))
-        unknown = F.array_except(names, F.array(*(F.lit(name) for name in self._schema.names)))
-        return F.when(F.size(unknown) > 0, F.concat_ws(", ", F.array_sort(unknown)))
+        """New fields of the object, and columns of text that are no text in the JSON: from_json takes any value for them.
+
+        Objects inside of it are not looked into.
+        """
+        text = source.cast("string")
+        names = F.json_object_keys(text)
+        new = F.array_except(names, F.array(*(F.lit(name) for name in self._schema.names)))
+        found = F.transform(F.array_sort(new), lambda name: F.concat(name, F.lit(" is new")))
+        strings = [each.name for each in self._schema.fields if isinstance(each.dataType, StringType)]
+        if not strings:
+            return F.when(F.size(found) > 0, F.concat_ws(", ", found))
+        # The text of a value is looked at first: parsing it again is needed only if it may be one of another type.
+        may_differ = F.lit(False)
+        for name in strings:
+            may_differ = may_differ | F.coalesce(staged[name].rlike(NO_TEXT), F.lit(False))
+        same = " is string instead of string"
+        each = F.array(
+            *(F.concat(F.lit(f"{name} is "), self._kind_of(text, name), F.lit(" instead of string")) for name in strings)
+        )
+        other = F.filter(each, lambda words: ~words.endswith(same))
+        found = F.concat(found, F.when(may_differ, other).otherwise(F.array().cast("array<string>")))
+        return F.when(F.size(found) > 0, F.concat_ws(", ", found))
+
+    def fields(self, staged: Any) -> dict[str, Any]:
+        """The columns of the schema."""
+        return {name: staged[name] for name in self._schema.names}
+
+    def _kind_of(self, text: Any, name: str) -> Any:
+        """The type of a field in the JSON: `string`, `number`, `fraction`, `boolean`, `object`, `array`; null if it is null."""
+        quote = '"' if "'" in name else "'"
+        kind = F.schema_of_variant(F.try_variant_get(F.try_parse_json(text), f"$[{quote}{name}{quote}]", "variant"))
+        # The expression is there once: Spark compiles each copy of it.
+        words = F.create_map(*(F.lit(each) for pair in KINDS.items() for each in pair))
+        plain = F.regexp_replace(kind, r"^DECIMAL\(\d+,0\)", "BIGINT")
+        return F.try_element_at(words, F.regexp_extract(plain, r"^[A-Z]+", 0))
 
     def _misfit(self, staged: Any, text: Any) -> Any:
         """Which fields have the wrong type: those that are there as text, and are null in the struct."""
@@ -81,7 +127,9 @@ class JsonDecoder:
             F.when(
                 found[field.name].isNotNull() & self._is_unfit(field.dataType, staged[field.name]),
                 F.concat(
-                    F.lit(f"{field.name} is "),
+                    F.lit(f"{field.name} is the "),
+                    F.coalesce(self._kind_of(text, field.name), F.lit("value")),
+                    F.lit(" "),
                     _shown(found[field.name]),
                     F.lit(f": it must be {field.dataType.simpleString()}"),
                 ),

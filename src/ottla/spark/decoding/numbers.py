@@ -92,3 +92,7 @@ class NumberDecoder:
     def unknown_fields(self, staged: Any, source: Any) -> Any:
         """There are no fields."""
         return None
+
+    def fields(self, staged: Any) -> dict[str, Any]:
+        """There are no fields."""
+        return {}

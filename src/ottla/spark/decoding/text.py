@@ -31,6 +31,10 @@ class TextDecoder:
         """There are no fields."""
         return None
 
+    def fields(self, staged: Any) -> dict[str, Any]:
+        """There are no fields."""
+        return {}
+
 
 class UuidDecoder(TextDecoder):
     """The 36 characters of a UUID to string, in lower case."""
@@ -66,3 +70,7 @@ class BytesDecoder:
     def unknown_fields(self, staged: Any, source: Any) -> Any:
         """There are no fields."""
         return None
+
+    def fields(self, staged: Any) -> dict[str, Any]:
+        """There are no fields."""
+        return {}

@@ -19,6 +19,7 @@ from typing import Any
 
 from ottla import TopicPartition
 from ottla.spark.pipelines import graph as graphs
+from ottla.spark.pipelines import storage
 from ottla.spark.pipelines.connections import with_address
 from ottla.spark.pipelines.errors import PipelineError
 from ottla.spark.pipelines.plans import explain_text
@@ -58,18 +59,19 @@ def _canonical(where: Where) -> object:
 
 def ranges_of(spec: Spec, begin: Where, end: Where) -> dict[str, Range]:
     """The range of each source: what an earlier attempt has looked up, or what the brokers say now."""
-    home = spec.local_home
-    path = None if home is None else home / "range.json"
-    if path is not None and path.is_file():
-        kept = json.loads(path.read_text(encoding="utf-8"))
+    if begin.time_ms is not None and end.time_ms is not None and begin.time_ms >= end.time_ms:
+        raise PipelineError(
+            "--from is not before --to: the range has no records. Swap them (a time such as 3h is that long ago)"
+        )
+    files, path = storage.needed(spec, "the range of a backfill must be kept"), f"{spec.home}/range.json"
+    if (text := files.read(path)) is not None:
+        kept = json.loads(text)
         return {name: Range(from_json(each["from"]), from_json(each["to"])) for name, each in kept.items()}
     found = {each.name: _range(each, spec, begin, end) for each in spec.sources if is_filled(each)}
     if not found:
         raise PipelineError("the pipeline has no source of topics in ottla.yml: there is nothing to fill")
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        kept = {name: {"from": to_json(each.begins), "to": to_json(each.ends)} for name, each in found.items()}
-        path.write_text(json.dumps(kept), encoding="utf-8")
+    kept = {name: {"from": to_json(each.begins), "to": to_json(each.ends)} for name, each in found.items()}
+    files.write(path, json.dumps(kept))
     return found
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from ottla.errors import KafkaError
+from ottla.env.real.tls_errors import protocol_mismatch
+from ottla.errors import ConfigError, KafkaError
 from ottla.errors.texts import near_words
-from ottla.spark.errors import SparkOptionError, protocol_mismatch
+from ottla.spark.errors import SparkOptionError
 from ottla.spark.option_names import KAFKA_PREFIX
 from ottla.spark.pipelines.connections import with_address
 from ottla.spark.pipelines.spec import BOOTSTRAP, OTTLA_NAMES, SPEC_NAMES, Connection, Spec
@@ -86,6 +87,9 @@ def topic_problems(wanted: Mapping[str, Mapping[str, str]], list_topics: ListTop
         servers = client.get("bootstrap.servers", "")
         try:
             there = set(list_topics(client))
+        except ConfigError as error:
+            found.append(str(error))
+            continue
         except (KafkaError, OSError) as error:
             found.append(f"the cluster at {servers} does not answer: {protocol_mismatch(client) or error}")
             continue

@@ -2,7 +2,7 @@
 
 Each check is an `observe()` of Spark's: no second job, one report per batch. A report describes itself:
 
-    ottla.decode/AT    rows, bad, mode, topic, reasons, example, drifted, fields
+    ottla.decode/AT    rows, bad, mode, topic, reasons, example, drifted, fields, present, nulls
     ottla.expect/AT    rows, and for each expectation `ACTION:NAME`, `condition:NAME`, `topic:NAME` and `example:NAME`
 
 AT is the flow or view whose rows are checked. A view is computed by every flow that reads it, so each of them counts.
@@ -15,23 +15,23 @@ again, and a batch that ended in the moment in which the process was killed has 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
 from ottla.errors.texts import counted
 
-DECODE, DRIFT, EXPECT = "decode", "drift", "expect"
+DECODE, DRIFT, EXPECT, NULLS = "decode", "drift", "expect", "nulls"
 DECODE_PREFIX, EXPECT_PREFIX = "ottla.decode/", "ottla.expect/"
 WARN, DROP, FAIL, DEAD_LETTER = "warn", "drop", "fail", "dead letter"
 ACTIONS = (WARN, DROP, FAIL, DEAD_LETTER)
 REASONS_SHOWN = 5
 OBSERVATION_TIMEOUT_S = 2.0
+NEVER_NULL = 1000
+"""After so many records that all had a field, one without it is drift."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Check:
     at: str
     """The flow or view whose rows are checked."""
     kind: str
-    """`decode`, `drift` (fields that the schema does not have) or `expect`."""
+    """`decode`, `drift` (what differs from the schema or from before), `expect`, or `nulls`, which only counts."""
     name: str = ""
-    """The expectation's name."""
+    """The expectation's name; of `drift`, a field that is null and was not before."""
     action: str = WARN
     rows: int = 0
     bad: int = 0
@@ -52,6 +52,8 @@ class Check:
     """Where dead letters go."""
     reasons: Mapping[str, int] = field(default_factory=dict)
     example: str | None = None
+    examples: Mapping[str, str] = field(default_factory=dict)
+    """For each reason, where one of its records is."""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -69,6 +71,7 @@ class Check:
             bad=self.bad + sign * other.bad,
             reasons={reason: count for reason, count in reasons.items() if count > 0},
             example=self.example or other.example,
+            examples={**other.examples, **self.examples},
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -78,16 +81,34 @@ class Check:
     def text(self) -> str:
         """One sentence about what was found."""
         several = sorted(self.reasons.items(), key=lambda each: (-each[1], each[0]))
-        named = ", ".join(f"{reason} ({count:,})" for reason, count in several[:REASONS_SHOWN])
+        named = ", ".join(f"{reason} ({self._counted(reason, count)})" for reason, count in several[:REASONS_SHOWN])
         named += f" and {len(several) - REASONS_SHOWN} more" if len(several) > REASONS_SHOWN else ""
         example = f"; such as {self.example}" if self.example else ""
+        if self.kind == DRIFT and self.name:
+            found = f"{self.at}: {self.name} is null or missing in {self.bad:,} of {counted(self.rows, 'record')}"
+            return f"{found}, and was in every record before{f'; the first is {self.example}' if self.example else ''}"
         if self.kind == DRIFT:
-            verb = "has" if self.bad == 1 else "have"
-            return f"{self._part('record')} {verb} fields that the schema does not: {named}{example}"
+            return f"{self._part('record')} {'differs' if self.bad == 1 else 'differ'} from the schema: {named}"
         if self.kind == DECODE:
             return f"{self._part('record')} could not be decoded {self._fate()}{f': {named}' if named else ''}{example}"
         broke = f"{self._part('row')} {'does' if self.bad == 1 else 'do'} not meet the expectation {self.name}"
         return f"{broke} ({self.condition}) {self._fate()}{example}"
+
+    def masked(self, mask: Callable[[str], str]) -> Check:
+        """Without what `mask` takes out of texts."""
+        return replace(
+            self,
+            name=mask(self.name),
+            condition=None if self.condition is None else mask(self.condition),
+            topic=None if self.topic is None else mask(self.topic),
+            example=None if self.example is None else mask(self.example),
+            reasons={mask(reason): count for reason, count in self.reasons.items()},
+            examples={mask(reason): mask(place) for reason, place in self.examples.items()},
+        )
+
+    def _counted(self, reason: str, count: int) -> str:
+        place = self.examples.get(reason)
+        return f"{count:,}, {place}" if place else f"{count:,}"
 
     def _part(self, noun: str) -> str:
         return f"{self.at}: {self.bad:,} of {counted(self.rows, noun)}"
@@ -124,15 +145,21 @@ def _decoded(at: str, values: Mapping[str, Any]) -> list[Check]:
     mode = {"drop": DROP, "fail": FAIL, "dead_letters": DEAD_LETTER}.get(values.get("mode") or "", WARN)
     rows = int(values.get("rows") or 0)
     made = Check(at, DECODE, "", mode, rows, int(values.get("bad") or 0), None, values.get("topic"))
-    found = [replace(made, reasons=_top(values.get("reasons")), example=values.get("example"))]
+    reasons, places = _top(values.get("reasons"))
+    found = [replace(made, reasons=reasons, examples=places, example=values.get("example"))]
     if values.get("drifted") is not None:
         by_field: dict[str, int] = {}
-        for names, count in _top(values.get("fields")).items():
-            for each in names.split(", "):
+        places = {}
+        fields, places_of = _top(values.get("fields"))
+        for texts, count in fields.items():
+            for each in texts.split(", "):
                 by_field[each] = by_field.get(each, 0) + count
-        found.append(
-            Check(at, DRIFT, "", WARN, rows, int(values["drifted"]), reasons=by_field, example=values.get("drift_example"))
-        )
+                if texts in places_of:
+                    places.setdefault(each, places_of[texts])
+        found.append(Check(at, DRIFT, "", WARN, rows, int(values["drifted"]), reasons=by_field, examples=places))
+    if values.get("present") is not None:
+        nulls, places = _top(values.get("nulls"))
+        found.append(Check(at, NULLS, "", WARN, int(values["present"]), reasons=nulls, examples=places))
     return found
 
 
@@ -146,13 +173,17 @@ def _expected(at: str, values: Mapping[str, Any]) -> list[Check]:
     return found
 
 
-def _top(items: Any) -> dict[str, int]:
+def _top(items: Any) -> tuple[dict[str, int], dict[str, str]]:
+    """The counts of texts, the largest first, and where a record of each is."""
     found: dict[str, int] = {}
+    places: dict[str, str] = {}
     for each in items or ():
-        item, count = (each["item"], each["count"]) if isinstance(each, Mapping) else (each[0], each[1])
-        if item:
+        item, count, place = (each[name] for name in ("item", "count", "example"))
+        if item and count:
             found[item] = found.get(item, 0) + int(count)
-    return dict(sorted(found.items(), key=lambda each: -each[1]))
+            if place:
+                places.setdefault(item, place)
+    return dict(sorted(found.items(), key=lambda each: -each[1])), places
 
 
 @dataclass
@@ -231,41 +262,52 @@ class CountsFile:
     Only the last batch of a query can be repeated. Its counts are kept apart, and are replaced if it comes again.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, text: str | None) -> None:
+        """`text` is what the file holds; None if it is not there."""
         self._query = ""
         self._batch = -1
         self.totals: Checks = {}
         self._last: list[Check] = []
         try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
+            stored = json.loads(text or "")
             self._query, self._batch = stored["query"], stored["batch"]
             added(self.totals, (Check(**each) for each in stored["totals"]))
             self._last = [Check(**each) for each in stored["last"]]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError):
             pass  # counts inform; a file that cannot be read is begun again
 
-    def add(self, query: str, batch: int, found: list[Check]) -> None:
-        """Count a batch, and write the file."""
+    def added(self, query: str, batch: int, found: list[Check], began: set[tuple[str, str]]) -> str | None:
+        """The text of the file with the counts of a batch; None if it has them.
+
+        `found` gets a check for each field that is null and was in every record before, and `began` remembers it for the rest
+        of the run.
+        """
         if query != self._query:
             self.totals, self._last, self._batch = {}, [], -1
         if batch < self._batch:
-            return
+            return None
         if batch == self._batch:
             for each in self._last:
                 self.totals[each.key] = self.totals[each.key].plus(each, -1)
+        found += [each for check in found if check.kind == NULLS for each in self._new_nulls(check, began)]
         added(self.totals, found)
         self._query, self._batch, self._last = query, batch, found
-        text = {
-            "query": query,
-            "batch": batch,
-            "totals": [each.as_json() for each in self.totals.values()],
-            "last": [each.as_json() for each in found],
-        }
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self._path.with_suffix(".partial")
-        partial.write_text(json.dumps(text), encoding="utf-8")
-        os.replace(partial, self._path)
+        return json.dumps(
+            {
+                "query": query,
+                "batch": batch,
+                "totals": [each.as_json() for each in self.totals.values()],
+                "last": [each.as_json() for each in found],
+            }
+        )
+
+    def _new_nulls(self, check: Check, began: set[tuple[str, str]]) -> Iterator[Check]:
+        before = self.totals.get(check.key)
+        for name, count in check.reasons.items():
+            if before is not None and before.rows >= NEVER_NULL and name not in before.reasons:
+                began.add((check.at, name))
+            if (check.at, name) in began:
+                yield Check(check.at, DRIFT, name, WARN, check.rows, count, example=check.examples.get(name))
 
 
 class WatchedQuery:

@@ -113,7 +113,7 @@ def _make_registry(spec: Spec, spark: Any) -> Any:
                 )
             if statement.query is not None:
                 text = statement.query
-                made = FlowDefinition(statement.name, target, place, lambda: spark.sql(text))
+                made = FlowDefinition(statement.name, target, place, lambda: spark.sql(text), sql=text, begin=statement.begin)
                 self.graph.add_flow(replace(made, query=self._watched(made, made.query)))
 
     return Registry()

@@ -42,6 +42,10 @@ class FlowDefinition:
     configuration: Mapping[str, str] = field(default_factory=dict)
     expectations: tuple[Expectation, ...] = ()
     """Those that decorators have given to the function."""
+    sql: str | None = None
+    """The query of a flow that is defined in SQL."""
+    begin: tuple[int, int] = (1, 1)
+    """The line and column of `sql` in its file."""
 
     @property
     def watch(self) -> Watch:

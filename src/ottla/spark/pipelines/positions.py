@@ -1,4 +1,4 @@
-"""Where a flow stands: the offsets of its last committed batch, read from Spark's checkpoint on this machine.
+"""Where a flow stands: the offsets of its last committed batch, read from Spark's checkpoint.
 
 A checkpoint has a file per batch in `offsets/` (written before the batch) and in `commits/` (after it). An offsets file has a
 version line, a line of JSON about the batch and a line for each source.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ottla import TopicPartition
@@ -43,21 +42,19 @@ class Position:
 
 
 def position_of(spec: Spec, flow: str) -> Position | None:
-    """The position of a flow; None if it has not run, or if its checkpoint is on another machine."""
-    folder = Path(storage.checkpoint(spec, flow))
-    commits, offsets = _numbers(folder / "commits"), _numbers(folder / "offsets")
-    if spec.local_state is None or not commits:
+    """The position of a flow; None if it has not run, or if the storage cannot be seen (`storage.files_of`)."""
+    files, folder = storage.files_of(spec), storage.checkpoint(spec, flow)
+    commits = [] if files is None else _numbers(files, f"{folder}/commits")
+    if files is None or not commits:
         return None
     batch = commits[-1]
-    try:
-        lines = (folder / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
-    except OSError:
-        lines = []
+    offsets = _numbers(files, f"{folder}/offsets")
+    lines = (files.read(f"{folder}/offsets/{batch}") or "").splitlines()[2:]
     return Position(batch, tuple(_parse(line) for line in lines), bool(offsets) and offsets[-1] > batch)
 
 
-def _numbers(folder: Path) -> list[int]:
-    return sorted(int(path.name) for path in folder.glob("*") if path.name.isdecimal())
+def _numbers(files: storage.Files, folder: str) -> list[int]:
+    return sorted(int(name) for name in files.names(folder) if name.isdecimal())
 
 
 def _parse(line: str) -> dict[str, Any]:

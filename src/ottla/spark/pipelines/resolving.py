@@ -18,6 +18,8 @@ from ottla.spark.pipelines.errors import PipelineError
 from ottla.spark.pipelines.graph import FlowDefinition, Graph, Output
 from ottla.spark.pipelines.shipped import own_modules, pickle_by_value
 from ottla.spark.pipelines.spec import Spec
+from ottla.spark.sql.errors import analysis_sentence, fragment_of
+from ottla.spark.sql.syntax import place_of
 
 NOT_FOUND = "TABLE_OR_VIEW_NOT_FOUND"
 
@@ -112,7 +114,7 @@ def _try(flow: FlowDefinition, resolved: Resolved, spark: Any) -> str | None:
     except Exception as error:
         missing = _missing_table(error)
         if missing is None:
-            raise PipelineError(f"{flow.place}: the flow {flow.name} cannot be analysed: {describe(error)}") from error
+            raise PipelineError(_refused(flow, error)) from error
         if missing not in resolved.graph.outputs or resolved.graph.outputs[missing].kind == graphs.SINK:
             there = [name for name, each in resolved.graph.outputs.items() if each.kind != graphs.SINK]
             raise PipelineError(
@@ -124,6 +126,16 @@ def _try(flow: FlowDefinition, resolved: Resolved, spark: Any) -> str | None:
     resolved.frames[flow.name] = frame
     _make_known(resolved, resolved.graph.outputs[flow.target], frame, spark)
     return None
+
+
+def _refused(flow: FlowDefinition, error: Exception) -> str:
+    """The sentence for a query that Spark's analysis refuses. In SQL it names the place."""
+    found = fragment_of(error) if flow.sql is not None else None
+    if flow.sql is None or found is None:
+        return f"{flow.place}: the flow {flow.name} cannot be analysed: {describe(error)}"
+    file = flow.place.rpartition(" line ")[0]
+    place = place_of(flow.sql, found[1], flow.begin)
+    return f"{file} {place}: the flow {flow.name} cannot be analysed: {analysis_sentence(error)}"
 
 
 def check_result(flow: FlowDefinition, frame: Any) -> None:

@@ -29,6 +29,13 @@ OUTPUT_MODE = "ottla.outputMode"
 POLL_S = 0.2
 REFRESH_S = 10.0
 """How often materialized views are computed in a continuous run."""
+STARTING_MAX = 2
+"""How many queries may start at a time: each starts Python processes, and breaks if one does not connect within 10 s."""
+STARTING_POLL_S = 0.05
+NOT_CONNECTED = "Python worker failed to connect back"
+"""Spark's error where a Python process has not started within 10 s: no setting changes that. Nothing of the batch is done."""
+STARTS_AGAIN_MAX = 10
+"""How often a flow is started again after that error."""
 STOP_TIMEOUT_S = 10.0
 """How long a stop waits for the batches that are under way."""
 
@@ -74,6 +81,9 @@ class Run:
         self._stopping = threading.Event()
         self._queries: dict[str, Any] = {}
         self._seen: dict[str, int] = {}
+        self._started_again: dict[str, int] = {}
+        self._null_fields: dict[str, set[tuple[str, str]]] = {}
+        """By flow, the views and fields that are null in this run, and never were before."""
         self.totals = Totals() if totals is None else totals
         """With those of earlier runs, if they are given."""
         self.is_running = False
@@ -119,16 +129,22 @@ class Run:
                 self._compute(flow)
                 continue
             self._start(flow)
-            while self._queries[flow.name].isActive and not self._stopping.is_set():
-                self._stopping.wait(POLL_S)
+            while True:
+                while self._queries[flow.name].isActive and not self._stopping.is_set():
+                    self._stopping.wait(POLL_S)
+                    self._look()
                 self._look()
-            self._look()
+                if not self._queries[flow.name].isActive or self._stopping.is_set():
+                    break
 
     def _run_on(self) -> None:
         flows = self._flows()
         views = [flow for flow in flows if self._is_view(flow)]
         for flow in flows:
             if not self._is_view(flow):
+                self._await_turn()
+                if self._stopping.is_set():
+                    return
                 self._start(flow)
         self.is_running = not self._stopping.is_set()
         interval_s = REFRESH_S if self._schedule.kind == CONTINUOUS else self._schedule.interval_s
@@ -140,6 +156,16 @@ class Run:
                 due_s = time.monotonic() + interval_s
             self._stopping.wait(POLL_S)
             self._look()
+
+    def _await_turn(self) -> None:
+        """Wait while as many queries as may are starting, so that many flows can start on a busy machine."""
+        while self.starting >= STARTING_MAX and not self._stopping.wait(STARTING_POLL_S):
+            pass
+
+    @property
+    def starting(self) -> int:
+        """How many queries are starting."""
+        return sum(each.isActive and each.status["message"].startswith("Initializing") for each in self._queries.values())
 
     def _flows(self) -> list[FlowDefinition]:
         """The flows that write, each after those it reads."""
@@ -164,7 +190,9 @@ class Run:
         elif output.kind == graphs.SINK:
             writer = writer.format(output.format).options(**output.options)
         else:
+            kind, frame = output.format or "parquet", self._resolved.frames[flow.name]
             storage.check_batches(self._resolved.spec, flow.name, output.name)
+            storage.check_columns(self._resolved.spec, flow.name, output.name, kind, frame, self._spark)
             writer = writer.format(output.format or "parquet").option("path", storage.table(self._resolved.spec, output.name))
             if output.partition_columns:
                 writer = writer.partitionBy(*output.partition_columns)
@@ -213,13 +241,24 @@ class Run:
 
     def _look(self) -> None:
         """Report new batches; raise if a query has ended with an error."""
-        for name, query in self._queries.items():
+        for name, query in list(self._queries.items()):
             is_active, error = query.isActive, query.exception()
             self._count(name, query)
             if error is not None:
+                if NOT_CONNECTED in str(error) and not self._stopping.is_set() and self._start_again(name):
+                    continue
                 raise self._failure(name, error)
             if not is_active and self._schedule.kind != ONCE and not self._stopping.is_set():
                 raise PipelineError(f"the flow {name} has stopped by itself: run the pipeline again")
+
+    def _start_again(self, name: str) -> bool:
+        """Start a flow again from its checkpoint, because Spark could not start a Python process for it; not for ever."""
+        count = self._started_again[name] = self._started_again.get(name, 0) + 1
+        if count > STARTS_AGAIN_MAX:
+            return False
+        self._notice(f"the flow {name} starts again: this machine is too busy to start Spark's Python processes within 10 s")
+        self._start(self._resolved.graph.flows[name])
+        return True
 
     def _count(self, name: str, query: Any) -> None:
         last = query.lastProgress
@@ -235,13 +274,15 @@ class Run:
     def _count_checks(self, flow: str, query: str, batch: int, found: list[Check]) -> None:
         if not found:
             return
+        spec = self._resolved.spec
+        began = self._null_fields.setdefault(flow, set())
+        found = storage.add_counts(spec, flow, query, batch, [each.masked(spec.masked) for each in found], began)
         totals = self.totals.checks.setdefault(flow, {})
         known = {key for key, each in totals.items() if each.bad}
         added(totals, found)
         for each in found:
             if each.bad and each.key not in known:
                 self._notice(f"the flow {flow}: {each.text()}")
-        storage.add_counts(self._resolved.spec, flow, query, batch, found)
 
     def _stop_queries(self) -> None:
         deadline_s = time.monotonic() + STOP_TIMEOUT_S

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ottla.spark.pipelines.counts import DEAD_LETTER, DROP, FAIL, WARN
 from ottla.spark.pipelines.errors import PipelineError
@@ -61,6 +61,8 @@ class Statement:
     schema: str | None = None
     partition_columns: list[str] = field(default_factory=list)
     expectations: list[Expectation] = field(default_factory=list)
+    begin: tuple[int, int] = field(default=(1, 1), compare=False)
+    """The line and column of the query."""
 
 
 def parse_sql(text: str, path: str) -> list[Statement]:
@@ -68,14 +70,15 @@ def parse_sql(text: str, path: str) -> list[Statement]:
     found = []
     for line, text_of_one in split_statements(text):
         statement = _parse(text_of_one, line, path)
-        found.append(statement)
-        if statement.query is not None:
-            start = text_of_one.rindex(statement.query)
+        if (query := statement.query) is not None:
+            start = text_of_one.rindex(query)
             lines = text_of_one.count("\n", 0, start)
+            statement = replace(statement, begin=(line + lines, start - text_of_one.rfind("\n", 0, start)))
             try:
-                check_syntax(statement.query, begin=(line + lines, start - text_of_one.rfind("\n", 0, start)))
+                check_syntax(query, begin=statement.begin)
             except SqlError as error:
                 raise PipelineError(f"{path} {error}") from None
+        found.append(statement)
     return found
 
 
@@ -90,7 +93,7 @@ def split_statements(text: str) -> Iterator[tuple[int, str]]:
                 yield first, statement
             parts = []
         elif token.startswith(("--", "/*")):
-            parts.append(" " + "\n" * token.count("\n"))
+            parts.append(re.sub(r"[^\n]", " ", token))  # places stay as they are
         else:
             if not token.isspace() and not "".join(parts).strip():
                 first = line

@@ -2,12 +2,16 @@
 
 Only the newest offsets of each query are kept. A commit that fails is logged once and tried again, with growing pauses, until
 it succeeds or newer offsets replace it. The coordinator refuses commits to a group that has members, and the log says so.
+
+Coordinators forget offsets of a group without members that were not committed again for offsets.retention.minutes (a week).
+So all offsets are committed again once a day.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +23,7 @@ logger = logging.getLogger("ottla.spark.progress")
 PAUSE_S_MIN = 0.5
 PAUSE_S_MAX = 30.0
 CALL_TIMEOUT_S = 20.0
+RENEW_S = 86_400.0
 METADATA = "committed by a Spark query"
 
 
@@ -84,15 +89,20 @@ class GroupCommitter:
         self._ended.clear()
 
     def _run(self) -> None:
-        pause_s = 0.0
+        pause_s, renewal_s = 0.0, time.monotonic() + RENEW_S
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._is_closing or bool(self._due()))
+                self._changed.wait_for(lambda: self._is_closing or bool(self._due()), max(0.0, renewal_s - time.monotonic()))
+                if time.monotonic() >= renewal_s:
+                    self._committed.clear()
+                    renewal_s = time.monotonic() + RENEW_S
                 if pause_s and not self._is_closing:
                     self._changed.wait_for(lambda: self._is_closing, pause_s)
                 due = self._due()
                 if self._is_closing:
                     break
+            if not due:
+                continue
             try:
                 self._commit(due)
             except Exception as error:  # whatever it is, the query must go on

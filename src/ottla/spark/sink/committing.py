@@ -3,7 +3,8 @@
 Spark runs `commit` in a Python process of the driver that it keeps for the next batch, so the fence stays open between batches.
 With several sinks in a session Spark moves a query's commits between such processes, so a fence that was kept is a hint: it is
 used only if the record that it wrote last is the one that the batch's tasks read from the log. Otherwise a new one is opened,
-and the log says what the last record is.
+and the log says what the last record is. Brokers forget a transactional id that was not used for a while, so a fence is not
+kept for long either.
 
 A batch write has no next run that could finish it or abort what is left over. So its driver does that itself: it looks for
 transactions that were left open once more at the end, and finishes a decided write also if Spark calls `abort`.
@@ -35,9 +36,14 @@ logger = logging.getLogger("ottla.spark.sink")
 KILL_S = 3.0
 """How long a task may go on writing after Spark has killed it: spark.python.task.killTimeout (2 s), and a little more."""
 
+FENCE_KEPT_S = 3600.0
+"""How long a fence may be unused: brokers forget its id after transactional.id.expiration.ms, a week by default."""
+FENCES_MAX = 8
+"""How many fences a process keeps. Each has connections, and most commits of many queries move between processes anyway."""
+
 _ledgers: dict[tuple[str, str], Ledger] = {}
 _fences: dict[tuple[str, str], Fence] = {}
-"""By query and run."""
+"""By query and run, the one that was used last at the end."""
 
 
 def ledger_of(options: SinkOptions) -> Ledger:
@@ -68,7 +74,7 @@ class Driver:
         query, run = results[0].query, results[0].run
         key = query, run
         fence = _fences.pop(key, None)
-        if fence is not None and not protocol.is_last_for(fence.found, results):
+        if fence is not None and (fence.idle_s > FENCE_KEPT_S or not protocol.is_last_for(fence.found, results)):
             fence.close()
             fence = None
         if fence is None:
@@ -83,6 +89,8 @@ class Driver:
             fence.close()
             return
         for other in [each for each in _fences if each[0] == query]:
+            _fences.pop(other).close()
+        for other in list(_fences)[: 1 - FENCES_MAX]:
             _fences.pop(other).close()
         _fences[key] = fence
 

@@ -4,7 +4,8 @@
 fences every earlier one, and aborts a decision that an earlier one had sent but not committed. So what is read after that stays
 the last decision until this fence writes, or is fenced itself.
 
-No thread may share these objects. A process keeps its ledger, and reads only what is new.
+No thread may share these objects. A process keeps its ledger, and reads only what is new. It asks for the topic's id each time:
+under another id the topic was deleted and created again, and what was read from the old one does not count.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from zlib import crc32
 import ottla
 from ottla.config.client.kinds import ADMIN, CONSUMER
 from ottla.errors import KafkaError, TopicExistsError, UnknownTopicOrPartitionError
+from ottla.ids import Uuid
 from ottla.spark import clients
 from ottla.spark.errors import SinkError
 from ottla.spark.sink.decision import Decision, Found, UnknownDecision, decode, encode
@@ -61,35 +63,46 @@ class Ledger:
         self.client = dict(client)
         self.topic = topic
         self._partitions = 0
+        self._topic_id: Uuid | None = None
         self._consumers: dict[int, Consumer[Any, Any]] = {}
         self._records: dict[str, tuple[bytes, int]] = {}
 
     def partition_of(self, query: str) -> ottla.TopicPartition | None:
-        """The partition that holds a query's decisions; None if the topic does not exist."""
-        if not self._partitions:
-            try:
-                described = admin_of(self.client).describe_topics([self.topic])[self.topic]
-            except UnknownTopicOrPartitionError:
-                return None
-            self._partitions = len(described.partitions)
-        return ottla.TopicPartition(self.topic, crc32(query.encode()) % self._partitions)
+        """The partition that holds a query's decisions; None if the topic did not exist when `look` was called last."""
+        return ottla.TopicPartition(self.topic, crc32(query.encode()) % self._partitions) if self._partitions else None
 
     def read(self, query: str) -> Found | None:
-        """The query's last decision, as of now."""
+        """The query's last decision, as of now. None also if the broker that was asked has not heard of the topic yet."""
+        self.look()
         place = self.partition_of(query)
-        if place is None:
-            return None
+        return None if place is None else self.read_at(place, query)
+
+    def read_at(self, place: ottla.TopicPartition, query: str) -> Found | None:
+        """The query's last decision in a partition that is there."""
         self._read_on(place)
         record = self._records.get(query)
         return None if record is None else Found(self._decoded(query, record[0]), record[1])
 
     def read_all(self) -> dict[str, Found]:
         """The last decision of every query."""
-        if self.partition_of("") is None:
-            return {}
+        self.look()
         for number in range(self._partitions):
             self._read_on(ottla.TopicPartition(self.topic, number))
         return {query: Found(self._decoded(query, value), offset) for query, (value, offset) in self._records.items()}
+
+    def look(self) -> bool:
+        """Whether the topic is there now; if it is another one than before, forget what was read."""
+        try:
+            described = admin_of(self.client).describe_topics([self.topic])[self.topic]
+        except UnknownTopicOrPartitionError:
+            partitions, topic_id = 0, None
+        else:
+            partitions, topic_id = len(described.partitions), described.id
+        if topic_id != self._topic_id:
+            self.close()
+            self._records.clear()
+        self._partitions, self._topic_id = partitions, topic_id
+        return partitions > 0
 
     def _read_on(self, place: ottla.TopicPartition) -> None:
         # The high watermark, not the last stable offset: a decision may lie behind another driver's open transaction.
@@ -126,7 +139,7 @@ class Ledger:
 
     def create_topic(self) -> None:
         """Create the topic if it is missing; refuse one that would lose decisions."""
-        if self.partition_of("") is None:
+        if not self.look():
             new = ottla.NewTopic(self.topic, PARTITIONS, configs=TOPIC_SETTINGS)
             created = admin_of(self.client).create_topics([new])
             error = created.errors.get(self.topic)
@@ -134,7 +147,7 @@ class Ledger:
                 raise SinkError(f"the decisions topic {self.topic} could not be created: {error}") from error
         # A broker that has not heard of the topic yet must not be taken for "there is no decision".
         deadline_s = time.monotonic() + READ_TIMEOUT_S
-        while self.partition_of("") is None:
+        while not self.look():
             if time.monotonic() > deadline_s:
                 raise SinkError(f"the decisions topic {self.topic} was created, but brokers do not know it: try again")
             time.sleep(0.05)
@@ -158,7 +171,9 @@ class Fence:
 
     def __init__(self, ledger: Ledger, query: str) -> None:
         ledger.create_topic()
-        self._ledger = ledger
+        place = ledger.partition_of(query)
+        assert place is not None, "create_topic has waited for it"
+        self._place = place
         self._query = query
         settings = ledger.client | {
             "transactional.id": driver_id(query),
@@ -170,10 +185,16 @@ class Fence:
         self._producer: Producer[Any, Any] = ottla.Producer(config=settings)
         try:
             self._producer.init_transactions()
-            self.found = ledger.read(query)
+            self.found = ledger.read_at(self._place, query)
+            self._used_s = time.monotonic()
         except BaseException:
             self.close()
             raise
+
+    @property
+    def idle_s(self) -> float:
+        """How long ago it was opened, or has written last."""
+        return time.monotonic() - self._used_s
 
     def write(self, decision: Decision) -> None:
         """Make a decision durable. If this raises, its outcome is unknown until the next fence is opened."""
@@ -184,8 +205,7 @@ class Fence:
         self._store(None, None)
 
     def _store(self, value: bytes | None, decision: Decision | None) -> None:
-        place = self._ledger.partition_of(self._query)
-        assert place is not None, "create_topic has waited for it"
+        place = self._place
         try:
             self._producer.begin_transaction()
             delivery = self._producer.send(place.topic, value, key=self._query.encode(), partition=place.partition)
@@ -199,6 +219,7 @@ class Fence:
                 "active, stop one of the two; a restart continues"
             ) from error
         self.found = None if decision is None else Found(decision, stored.offset)
+        self._used_s = time.monotonic()
 
     def close(self) -> None:
         """Close the connections."""

@@ -1,4 +1,4 @@
-"""What tasks and the driver do next, as functions of what they have read. Pure; `docs/decisions/0077` has the protocol.
+"""What tasks and the driver do next, as functions of what they have read. Pure; `docs/decisions/0024` has the protocol.
 
 A driver may decide about a batch only if the query's last record is still the one that every task of the batch saw before it
 wrote. So a record of any driver ends the chances of all batches that were begun before it, and what was open before the record

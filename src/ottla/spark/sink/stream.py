@@ -15,7 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from ottla.spark import clients
-from ottla.spark.errors import SinkError
+from ottla.spark.errors import SinkError, plain_errors
 from ottla.spark.sink.columns import check_schema
 from ottla.spark.sink.committing import Driver, abort_quietly
 from ottla.spark.sink.messages import Held, Written
@@ -36,6 +36,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Write the rows of a task."""
+        with plain_errors(SinkError, self._options.task_client):
+            return self._write(iterator)
+
+    def _write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
         if not self._options.is_exactly_once:

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from ottla.env.real.tls_errors import protocol_mismatch
 from ottla.errors import RetriableError
-from ottla.spark.errors import SourceError, protocol_mismatch
+from ottla.spark.errors import SourceError
 from ottla.spark.source.options import SourceOptions
 
 logger = logging.getLogger("ottla.spark")

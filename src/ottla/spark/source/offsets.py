@@ -12,7 +12,7 @@ from typing import Any
 
 from ottla import TopicPartition
 from ottla.ids import ZERO_UUID, InvalidUuid, Uuid, uuid_parse, uuid_text
-from ottla.spark.errors import SparkOptionError
+from ottla.spark.errors import SourceError, SparkOptionError
 
 EARLIEST = -2
 LATEST = -1
@@ -36,7 +36,9 @@ def to_json(offsets: Mapping[TopicPartition, int], ids: TopicIds | None = None) 
 
 
 def from_json(found: Mapping[str, Mapping[str, int]]) -> Offsets:
-    """Offsets of a checkpoint."""
+    """Offsets of a checkpoint; a `SourceError` if another source has written it."""
+    if not isinstance(found, Mapping) or not all(isinstance(parts, Mapping) for parts in found.values()):
+        raise SourceError(f"the checkpoint has the offset of another source, which is not one of topics: {json.dumps(found)}")
     return {TopicPartition(topic, int(partition)): each for topic, parts in found.items() for partition, each in parts.items()}
 
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ottla.errors.texts import near_words
 from ottla.spark.sql.catalog import Catalog
 from ottla.spark.sql.declarations import METADATA, Declaration, declaration_of, partitions_wanted, undeclared
 from ottla.spark.sql.dialects import put_window
-from ottla.spark.sql.errors import SqlError, SqlSyntaxError
-from ottla.spark.sql.lexer import Cut
+from ottla.spark.sql.errors import PlacedSqlError, SqlError, analysis_sentence, fragment_of
+from ottla.spark.sql.lexer import SIGN, TEXT, Cut, Token, tokenize
 from ottla.spark.sql.parser import parse
 from ottla.spark.sql.references import References, find_references, quote_names
 from ottla.spark.sql.settings import Settings
 from ottla.spark.sql.statements import Create, Drop, Insert, Passed, Print, Query, Select, Set, Statement, Unset, Window
-from ottla.spark.sql.syntax import check_syntax
+from ottla.spark.sql.syntax import Grammar, check_syntax, place_of, spark_grammar
 
 Topics = Callable[[], Collection[str]]
 NAMES_SHOWN = 8
+TO_PIPELINE = "`ottla pipeline` runs a query that must go on after this process"
+CREATE_AS_IN_SHELL = f"CREATE STREAM … AS SELECT runs only in the shell; {TO_PIPELINE}"
+INSERT_IN_SHELL = f"a continuous INSERT runs only in the shell: leave EMIT CHANGES out; {TO_PIPELINE}"
+NOT_SIMPLE = ("WITH", "JOIN", "LATERAL", "PIVOT", "UNPIVOT", "WINDOW", "EXTRACT", "MATCH_RECOGNIZE")
 
 
 @dataclass(frozen=True)
@@ -115,9 +121,85 @@ def check_statement_syntax(statement: Statement, cut: Cut) -> None:
         case _:
             return
     names = [(each.start, each.end) for each in find_references(sql).tables if not each.is_quoted and "-" in each.name]
+    check_syntax(sql, names, begin=begin_of(cut, start))
+
+
+def begin_of(cut: Cut, start: int) -> tuple[int, int]:
+    """The line and column of a place of a statement, in the whole text."""
     line = cut.text.count("\n", 0, start)
     column = start - (cut.text.rfind("\n", 0, start) + 1)
-    check_syntax(sql, names, begin=(cut.line + line, column + (cut.column if line == 0 else 1)))
+    return cut.line + line, column + (cut.column if line == 0 else 1)
+
+
+def analysis_error(error: Any, statement: Statement, cut: Cut) -> PlacedSqlError | None:
+    """The sentence for a statement that Spark's analysis refuses; None if Spark does not say where."""
+    found = fragment_of(error)
+    if found is None:
+        return None
+    fragment, place = found
+    match statement:
+        case Select(query) | Insert(query=query) | Create(query=Query() as query):
+            place += query.start
+        case _:
+            pass
+    # Spark has seen names in backticks, and a window that was put in: the words are near the place that it gives.
+    places = [each.start() for each in re.finditer(re.escape(fragment), cut.text)] if fragment else []
+    start = min(places, key=lambda each: abs(each - place), default=min(place, len(cut.text)))
+    return PlacedSqlError(f"{place_of(cut.text, start, (cut.line, cut.column))}: {analysis_sentence(error)}")
+
+
+def check_columns_of(sql: str, resolved: Resolved, begin: tuple[int, int]) -> None:
+    """Raise a column that is misspelt, where it is plain that it can be nothing else: in a simple SELECT over one source.
+
+    What has several sources or queries, or functions with names of their own, is left to Spark.
+    """
+    declarations = list(resolved.sources.values())
+    grammar = spark_grammar()
+    if len(resolved.references.tables) != 1 or len(declarations) != 1 or grammar is None:
+        return
+    columns = [each.name for each in declarations[0].columns]
+    if not columns or declarations[0].schema is not None or any(sign in sql for sign in ("->", "|>", "=>")):
+        return
+    tokens = tokenize(sql)
+    if any(each.is_word(*NOT_SIMPLE) for each in tokens) or sum(each.is_word("SELECT", "FROM") for each in tokens) != 2:
+        return
+    table = resolved.references.tables[0]
+    known = {each.lower() for each in (*columns, *METADATA, table.name)}
+    tried = []
+    for index, token in enumerate(tokens):
+        if (
+            not token.is_identifier
+            or table.start <= token.start < table.end
+            or grammar.is_keyword(sql[token.start : token.end])
+        ):
+            continue
+        before = tokens[index - 1] if index else None
+        after = tokens[index + 1] if index + 1 < len(tokens) else None
+        if before is not None and (before.is_word("AS") or _ends_operand(before, grammar, sql)):
+            known.add(token.value.lower())  # an alias
+        elif not (before is not None and before.value in ".:@$") and not (
+            after is not None and (after.kind == TEXT or after.value in (".", "(", ":"))
+        ):
+            tried.append(token)
+    for token in tried:
+        if token.value.lower() not in known and (
+            near := near_words(token.value.lower(), [each.lower() for each in columns], count=3, cutoff=0.7)
+        ):
+            names = [each for word in near for each in columns if each.lower() == word]
+            raise PlacedSqlError(
+                f"{place_of(sql, token.start, begin)}: there is no column {token.value}: did you mean {' or '.join(names)}?"
+            )
+
+
+def _ends_operand(token: Token, grammar: Grammar, sql: str) -> bool:
+    """Whether a name after this token is an alias."""
+    if token.kind == SIGN:
+        return token.value in (")", "]")
+    return (
+        not token.is_identifier
+        or token.is_word("END", "NULL", "TRUE", "FALSE")
+        or not grammar.is_keyword(sql[token.start : token.end])
+    )
 
 
 def check_all(
@@ -146,8 +228,8 @@ def check_all(
             statement = parse(cut.text)
             if has_grammar:
                 check_statement_syntax(statement, cut)
-            _check_one(statement, catalog, settings, there, is_view, made)
-        except SqlSyntaxError:
+            _check_one(statement, catalog, settings, there, is_view, made, cut=cut, is_opened=bool(opened))
+        except PlacedSqlError:
             raise  # it says its place itself
         except SqlError as error:
             raise SqlError(f"{_place(cut, cuts)}{error}") from None
@@ -167,6 +249,9 @@ def _check_one(
     topics: Topics,
     is_view: Callable[[str], bool],
     made: set[str],
+    *,
+    cut: Cut,
+    is_opened: bool,
 ) -> None:
     match statement:
         case Create(query=None):
@@ -182,16 +267,22 @@ def _check_one(
             settings.set(statement.name or "", statement.value or "")
         case Unset():
             settings.unset(statement.name)
+        case Create():
+            raise SqlError(CREATE_AS_IN_SHELL)
         case Insert():
+            if statement.query.is_live:
+                raise SqlError(INSERT_IN_SHELL)
             _check_columns(statement, target_of(statement.name, catalog, topics))
-            resolve(statement.query.sql, catalog, topics, is_view, statement.query.window)
-        case Select():
-            resolve(statement.query.sql, catalog, topics, is_view, statement.query.window)
         case Print():
             if statement.topic not in (there := topics()):
                 raise SqlError(unknown(statement.topic, catalog, there))
         case _:
             pass
+    match statement:
+        case Select(query) | Insert(query=query):
+            resolved = resolve(query.sql, catalog, topics, is_view, query.window)
+            if not is_opened and query.window is None:
+                check_columns_of(query.sql, resolved, begin_of(cut, query.start))
 
 
 def _check_columns(insert: Insert, target: Declaration) -> None:

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from ottla.errors import OttlaError
+from ottla.errors.texts import near_words
 from ottla.spark.errors import sentence_of
 
 _CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
@@ -28,8 +29,12 @@ class SqlError(OttlaError):
     """A statement cannot be run as it is."""
 
 
-class SqlSyntaxError(SqlError):
-    """A statement that Spark's grammar does not have. The text begins with the line and column, counted from the whole text."""
+class PlacedSqlError(SqlError):
+    """The text begins with the line and column, counted from the whole text of all statements."""
+
+
+class SqlSyntaxError(PlacedSqlError):
+    """A statement that Spark's grammar does not have."""
 
 
 def spark_sentence(error: BaseException, sql: str | None = None) -> str:
@@ -47,6 +52,45 @@ def spark_sentence(error: BaseException, sql: str | None = None) -> str:
     sentence = _POSITION.sub("", text).strip().rstrip(";")
     found = _place(error, place, sql)
     return sentence if found is None else f"{sentence}\n{found}"
+
+
+def analysis_sentence(error: Any) -> str:
+    """A sentence for what Spark's analysis refuses: the name that is not there, and those that are near."""
+    condition = error.getCondition() or ""
+    found = error.getMessageParameters() or {}
+    if condition.startswith("UNRESOLVED_COLUMN"):
+        name = _plain_name(found.get("objectName", ""))
+        return f"there is no column {name}: {_there_is(name, found.get('proposal', ''))}"
+    if condition == "FIELD_NOT_FOUND":
+        name = _plain_name(found.get("fieldName", ""))
+        return f"there is no field {name}: {_there_is(name, found.get('fields', ''))}"
+    if condition == "TABLE_OR_VIEW_NOT_FOUND":
+        return f"there is no stream, table, topic or view {_plain_name(found.get('relationName', ''))}"
+    if condition.startswith("UNRESOLVED_ROUTINE"):
+        return f"there is no function {_plain_name(found.get('routineName', ''))}: SHOW FUNCTIONS lists those of Spark"
+    return spark_sentence(error)
+
+
+def fragment_of(error: Any) -> tuple[str, int] | None:
+    """The words of the SQL that Spark refuses, and where they begin; None if it does not say."""
+    start = _start(error)
+    if start is None:
+        return None
+    fragment: str = error.getQueryContext()[0].fragment()
+    return fragment, start
+
+
+def _plain_name(name: str) -> str:
+    return name.replace("`", "")
+
+
+def _there_is(name: str, proposals: str) -> str:
+    """Words for names that are there: the similar ones, or some."""
+    names = list(dict.fromkeys(_plain_name(each).strip().rpartition(".")[2] for each in proposals.split(",") if each.strip()))
+    near = near_words(name.rpartition(".")[2], names, count=3)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"there is {', '.join(names)}" if names else "nothing that is read has one of that name"
 
 
 def _message(error: BaseException) -> str:

@@ -34,14 +34,20 @@ def frame(
     metadata: frozenset[str] = frozenset(),
     bad_records: str = "drop",
     observed_as: str | None = None,
+    is_empty: bool = False,
 ) -> Any:
     """The rows of a declaration, with the metadata columns that are asked for.
 
-    `observed_as` is the name under which Spark counts the bad records that are left out.
+    `observed_as` is the name under which Spark counts the bad records that are left out. With `is_empty` there are no
+    records, and no topic is read: to analyse a statement.
     """
     is_state = declaration.kind == TABLE and not is_live
-    reader = (spark.readStream if is_live else spark.read).format("ottla").options(**options)
-    df = reader.schema(_read_schema(declaration, metadata, is_state, is_live)).load()
+    schema = _read_schema(declaration, metadata, is_state, is_live)
+    if is_empty:
+        columns = ", ".join(f"CAST(NULL AS {each.dataType.simpleString()}) AS `{each.name}`" for each in schema.fields)
+        df = spark.sql(f"SELECT {columns} WHERE false")
+    else:
+        df = (spark.readStream if is_live else spark.read).format("ottla").options(**options).schema(schema).load()
     if is_state:
         df = latest(df)
     if is_live and declaration.watermark is not None and declaration.timestamp is None:

@@ -51,14 +51,14 @@ def in_job_group(spark: Any, group: str, work: Callable[[], T]) -> Callable[[], 
 
     def run() -> T:
         if context is not None:
-            _activate(spark)
+            activate(spark)
             context.setJobGroup(group, "ottla sql", interruptOnCancel=True)
         return work()
 
     return run
 
 
-def _activate(spark: Any) -> None:
+def activate(spark: Any) -> None:
     """Make the session that of the JVM's thread: without one, a writer finds no data source that is written in Python."""
     jvm = getattr(spark, "_jvm", None)
     if jvm is not None:

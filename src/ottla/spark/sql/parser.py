@@ -114,7 +114,7 @@ def parse(sql: str) -> Statement:
     first = reader.tokens[0]
     if first.is_word(*QUERY_WORDS) or (first.kind == SIGN and first.value == "("):
         return Select(_query(reader))
-    return Passed(sql, _view(reader))
+    return Passed(sql, _view(reader), is_local=_is_local(reader.tokens))
 
 
 def _create(reader: Reader) -> Statement | None:
@@ -237,7 +237,7 @@ def _explain(reader: Reader) -> Statement | None:
         return None
     start = token.start
     query = _query(reader)
-    return Passed(reader.sql[:start] + query.sql, window=query.window)
+    return Passed(reader.sql[:start] + query.sql, window=query.window, is_local=True)
 
 
 def _set(reader: Reader) -> Statement | None:
@@ -336,6 +336,15 @@ def _query(reader: Reader) -> Query:
 
 def _is_emit(tokens: list[Token]) -> bool:
     return len(tokens) >= 2 and tokens[-2].is_word("EMIT") and tokens[-1].is_word("CHANGES")
+
+
+def _is_local(tokens: list[Token]) -> bool:
+    """Whether a statement of Spark changes only its session: a temporary view or a variable."""
+    words = [each.value.upper() for each in tokens[:4]]
+    if words[:1] == ["CREATE"]:
+        rest = words[3:] if words[1:3] == ["OR", "REPLACE"] else words[1:]
+        return rest[:1] in (["TEMP"], ["TEMPORARY"]) and "FUNCTION" not in rest
+    return words[:1] == ["DECLARE"] or (words[:1] == ["SET"] and words[1:2] in (["VAR"], ["VARIABLE"], ["TIME"]))
 
 
 def _view(reader: Reader) -> str | None:

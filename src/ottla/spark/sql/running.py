@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection
+import uuid
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 from ottla.errors.texts import counted
 from ottla.spark.sql import listing
 from ottla.spark.sql.catalog import Catalog
-from ottla.spark.sql.checking import Resolved, check_topic, resolve, target_of
-from ottla.spark.sql.declarations import Declaration, declaration_of, partitions_wanted
-from ottla.spark.sql.errors import SqlError
-from ottla.spark.sql.interrupts import Interrupted, cancel_group, in_job_group, run_interruptibly
+from ottla.spark.sql.checking import (
+    CREATE_AS_IN_SHELL,
+    INSERT_IN_SHELL,
+    Resolved,
+    analysis_error,
+    check_topic,
+    resolve,
+    target_of,
+)
+from ottla.spark.sql.declarations import Declaration, declaration_of, partitions_wanted, undeclared
+from ottla.spark.sql.errors import PlacedSqlError, SqlError
+from ottla.spark.sql.interrupts import Interrupted, activate, cancel_group, in_job_group, run_interruptibly
+from ottla.spark.sql.lexer import Cut
 from ottla.spark.sql.references import find_references
 from ottla.spark.sql.screen import Screen, shown_columns
 from ottla.spark.sql.settings import RESET, Settings
@@ -36,7 +46,6 @@ from ottla.spark.sql.statements import (
 )
 
 OBSERVED = "ottla_bad_"
-TO_PIPELINE = "`ottla pipeline` runs a query that must go on after this process"
 
 
 class Cluster(Protocol):
@@ -47,6 +56,21 @@ class Cluster(Protocol):
 
     def create_topic(self, name: str, partitions: int) -> None:
         """Make a topic."""
+
+
+class Planned:
+    """A cluster with the topics that statements will have made. It makes none."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._found = cluster.topics()
+
+    def topics(self) -> dict[str, int]:
+        """The topics that are there, and those to be made."""
+        return self._found
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        """Remember that there will be a topic."""
+        self._found[name] = partitions
 
 
 class Runner:
@@ -74,6 +98,8 @@ class Runner:
         self._sources: set[str] = set()
         """Views of what the statement reads. One that stayed would hide a topic of its name after DROP STREAM."""
         self._inserts: dict[str, Any] = {}
+        self._is_empty = False
+        """Whether what is read has no records: to analyse statements without running them."""
         self._numbers = itertools.count(1)
 
     @property
@@ -117,6 +143,82 @@ class Runner:
                 self._print(statement)
             case Passed():
                 self._pass_on(statement)
+
+    def analyse(self, statements: Sequence[tuple[Statement, Cut]]) -> None:
+        """Let Spark analyse statements, each after those before it, in a session of their own and over empty sources.
+
+        Raises what is wrong with the first that is. What has effects outside of a session is left out, and what comes after
+        it may use names that are not known here.
+        """
+        probe = Runner(
+            catalog=self.catalog.copy(),
+            settings=self.settings.copy(),
+            cluster=Planned(self.cluster),
+            screen=self._screen,
+            start_spark=self._started_for_analysis,
+        )
+        probe._is_empty = True
+        is_opened = False
+        try:
+            for statement, cut in statements:
+                try:
+                    probe._analyse_one(statement, is_lenient=is_opened)
+                except SqlError as error:
+                    raise PlacedSqlError(f"line {cut.line}, column {cut.column}: {error}") from None
+                except Exception as error:
+                    if not hasattr(error, "getCondition"):
+                        raise  # no fault of the statement's
+                    is_about_columns = (error.getCondition() or "").startswith("UNRESOLVED_COLUMN")
+                    if is_opened and not (is_about_columns and isinstance(statement, Select | Insert)):
+                        return
+                    placed = analysis_error(error, statement, cut)
+                    if placed is not None:
+                        raise placed from None
+                finally:
+                    probe._drop_sources()
+                is_opened |= isinstance(statement, Passed) and not statement.is_local
+        finally:
+            if self._spark is not None:
+                activate(self._spark)
+
+    def _started_for_analysis(self, settings: Settings) -> Any:
+        if self._spark is None:
+            self._spark = self._start_spark(settings)
+        return self._spark.newSession()
+
+    def _analyse_one(self, statement: Statement, *, is_lenient: bool) -> None:
+        match statement:
+            case Select(query):
+                self._frame_of(self._resolve(query.sql, query.window, is_lenient=is_lenient), query.is_live)
+            case Insert(query=query):
+                from ottla.spark.sql.writing import records
+
+                target = self.catalog.find(statement.name) or undeclared(statement.name)
+                resolved = self._resolve(query.sql, query.window, is_lenient=is_lenient)
+                records(self._frame_of(resolved, query.is_live), target, statement.columns)
+            case Create():
+                if not (statement.if_not_exists and self.catalog.find(statement.name) is not None):
+                    declaration = declaration_of(statement)
+                    self.cluster.create_topic(declaration.topic, partitions_wanted(statement) or 1)
+                    self.catalog.add(declaration, is_replacing=statement.is_replacing)
+            case Drop():
+                self.catalog.drop(statement.kind, statement.name, if_exists=statement.if_exists)
+            case Set(name=str(), value=str()):
+                self._set(statement)
+            case Unset():
+                self.settings.unset(statement.name)
+            case Passed(is_local=True) if statement.sql.lstrip()[:7].upper() != "EXPLAIN":
+                self._frame_of(self._resolve(statement.sql, statement.window, is_lenient=True), False)
+                if statement.view is not None:
+                    self._views[statement.view.lower()] = statement.sql
+            case _:
+                pass
+
+    def forget_spark(self) -> bool:
+        """Let the next statement start another Spark, as this one has ended. False if it had views, which are lost."""
+        self._spark = None
+        self._sources.clear()
+        return not self._views
 
     def close(self) -> None:
         """Stop the queries that run. The session is the caller's to stop."""
@@ -182,7 +284,7 @@ class Runner:
 
     def _insert(self, statement: Insert) -> None:
         if statement.query.is_live and not self._is_shell:
-            raise SqlError(f"a continuous INSERT runs only in the shell: leave EMIT CHANGES out; {TO_PIPELINE}")
+            raise SqlError(INSERT_IN_SHELL)
         target = target_of(statement.name, self.catalog, self.cluster.topics)
         resolved = self._resolve(statement.query.sql, statement.query.window)
         from ottla.spark.sql.writing import records
@@ -232,7 +334,7 @@ class Runner:
 
     def _create_as(self, create: Create, query: Query) -> None:
         if not self._is_shell:
-            raise SqlError(f"CREATE STREAM … AS SELECT runs only in the shell; {TO_PIPELINE}")
+            raise SqlError(CREATE_AS_IN_SHELL)
         if create.columns:
             raise SqlError(f"the columns of {create.name} are those of its SELECT: leave the list of columns out")
         resolved = self._resolve(query.sql, query.window)
@@ -285,7 +387,8 @@ class Runner:
             return
         before = self.settings.copy()
         name = self.settings.set(statement.name, statement.value)
-        if self._spark is not None and name.startswith("spark."):
+        # Spark may have been started with this value already, when the statements were analysed.
+        if self._spark is not None and name.startswith("spark.") and self._spark.conf.get(name, None) != statement.value:
             try:
                 self._spark.conf.set(name, statement.value)
             except Exception:
@@ -330,6 +433,7 @@ class Runner:
                 metadata=metadata,
                 bad_records=self.settings.bad_records,
                 observed_as=OBSERVED + declaration.name,
+                is_empty=self._is_empty,
             )
             made.createOrReplaceTempView(f"`{name}`")
             self._sources.add(name)
@@ -362,7 +466,8 @@ class Runner:
     # Jobs
 
     def _run_job(self, work: Callable[[], Any]) -> Any:
-        group = f"ottla-sql-{next(self._numbers)}"
+        # Spark remembers the groups that were cancelled, and this session may be in a JVM that served others.
+        group = f"ottla-sql-{uuid.uuid4()}"
         spark = self.spark
         return run_interruptibly(in_job_group(spark, group, work), lambda: cancel_group(spark, group))
 

@@ -136,7 +136,26 @@ class Passed:
     view: str | None = None
     """The name of the view that it makes, if it makes one."""
     window: Window | None = None
+    is_local: bool = field(default=False, compare=False)
+    """Whether it changes nothing but the session: EXPLAIN, a temporary view or variable."""
 
 
 Statement = Create | Drop | Show | Describe | Set | Unset | Insert | Terminate | Select | Print | Passed
 NEEDS_SPARK = (Insert, Select, Print, Passed)
+
+
+def is_local(statement: Statement) -> bool:
+    """Whether a statement leaves nothing behind in Spark, and ends by itself."""
+    match statement:
+        case Passed():
+            return statement.is_local
+        case Select(query) | Insert(query=query):
+            return not query.is_live
+        case Create():
+            return statement.query is None
+        case Set(name=name) | Unset(name=name):
+            return name is None or not name.lower().startswith("spark.")
+        case Print():
+            return False
+        case _:
+            return True

@@ -77,6 +77,10 @@ class Grammar:
         """Types of names and numbers, by an example."""
         self._identifier = self._token([ord(each) for each in "X_1"], 0)[0]
 
+    def is_keyword(self, word: str) -> bool:
+        """Whether a word is one of Spark's, which may be a name in places."""
+        return word.upper() in self._literals
+
     def wrong(self, sql: str, names: Iterable[tuple[int, int]] = ()) -> Wrong | None:
         """What is wrong with a statement. `names` are places that count as one name, such as orders-v1."""
         pieces = self._pieces(sql, dict(names))

@@ -16,7 +16,7 @@ from tests.support.servers.kafka_tools import KafkaTools
 from tests.support.servers.ottla_cli import run_cli
 from tests.support.servers.ottla_server import StartServer
 
-from ottla.broker.handlers import MODULES
+from ottla.broker.requests.apis import ON_BROKER
 from ottla.wire.apis import APIS
 
 
@@ -48,10 +48,10 @@ def test_api_versions(cluster: KafkaServer, kafka_tools: KafkaTools) -> None:
     assert ours == said.splitlines(), "ottla's command prints the same"
     assert said.startswith(f"{cluster.bootstrap} (id: 1 rack: null isFenced: false) -> (")
     found = {int(key): what for key, what in re.findall(r"^\s+\w+\((\d+)\): (.*?),?$", said, flags=re.MULTILINE)}
-    for key in MODULES:
+    for key in ON_BROKER:
         oldest, newest = APIS[key].advertised()
         expected = f"{oldest} to {newest}" if newest > oldest else f"{newest}"
         assert found[key] == f"{expected} [usable: {newest}]"
     if cluster.name == "Ottla":
-        others = {key: what for key, what in found.items() if key not in MODULES}
+        others = {key: what for key, what in found.items() if key not in ON_BROKER}
         assert set(others.values()) == {"UNSUPPORTED"}, "only APIs with a handler are advertised"

@@ -20,7 +20,7 @@ from tests.support.sweep.cases import Topics, metadata_cases, record_cases
 from tests.support.sweep.membership import MEMBERSHIP
 from tests.support.sweep.sweep import COORDINATED, ask_all, differences, read_golden, write_golden
 
-from ottla.broker.handlers import MODULES
+from ottla.broker.requests.apis import ON_BROKER
 from ottla.wire.apis import APIS, ApiKey
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.metadata import MetadataRequest
@@ -41,14 +41,14 @@ def replies(swept: KafkaServer, server_kind: str) -> dict[str, Any]:
     cases = [*metadata_cases(topics), *record_cases(topics), *admin_cases(topics)]
     names = [str(case) for case in cases]
     assert len(set(names)) == len(names)
-    assert {case.make().KEY for case in cases} == set(MODULES) - COORDINATED - set(MEMBERSHIP), "every API is in a sweep"
+    assert {case.make().KEY for case in cases} == set(ON_BROKER) - COORDINATED - set(MEMBERSHIP), "every API is in a sweep"
     found = ask_all(swept, cases)
     if server_kind == "apache" and os.environ.get("OTTLA_WRITE_GOLDEN"):
         write_golden(found)
     return found
 
 
-@pytest.mark.parametrize("api_key", sorted(set(MODULES) - COORDINATED - set(MEMBERSHIP)), ids=lambda key: APIS[key].name)
+@pytest.mark.parametrize("api_key", sorted(set(ON_BROKER) - COORDINATED - set(MEMBERSHIP)), ids=lambda key: APIS[key].name)
 def test_replies_are_as_recorded(api_key: int, replies: dict[str, Any], swept: KafkaServer) -> None:
     golden = read_golden()
     assert list(golden) == list(replies), "the sweep has changed: write the golden file again"
@@ -59,7 +59,7 @@ def test_replies_are_as_recorded(api_key: int, replies: dict[str, Any], swept: K
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("api_key", sorted(MODULES), ids=lambda key: APIS[key].name)
+@pytest.mark.parametrize("api_key", sorted(ON_BROKER), ids=lambda key: APIS[key].name)
 def test_versions_that_do_not_exist(api_key: int, cluster: KafkaServer) -> None:
     """The connection is closed; ApiVersions alone is answered, in version 0."""
     if api_key == ApiKey.API_VERSIONS:

@@ -80,6 +80,28 @@ def test_an_abort_after_the_commit_removes_no_file_of_the_table(tmp_path: Path) 
     assert rows(tmp_path / "t") == [(1, "x")]
 
 
+def test_batch_that_another_run_commits_at_the_same_time_is_stored_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Both have seen that the table does not have it. The slower one failed its query, although all is there."""
+    target, identity = DeltaTarget(str(tmp_path / "t"), SCHEMA), BatchIdentity("q", 0)
+    target.prepare()
+    late = target.write_task(iter([batch((1, "x"))]), TaskIdentity(identity, 0, "late"))
+    look = deltalake.DeltaTable.transaction_version
+
+    def look_and_be_overtaken(table: Any, query: str) -> Any:
+        found = look(table, query)
+        monkeypatch.undo()
+        write(target, 0, [batch((1, "x"))], "fast")
+        return found
+
+    monkeypatch.setattr(deltalake.DeltaTable, "transaction_version", look_and_be_overtaken)
+    assert late is not None
+    target.commit([late], identity, False)
+    assert rows(tmp_path / "t") == [(1, "x")]
+    assert "its files are kept" in caplog.text
+
+
 def test_columns_that_the_table_does_not_have_are_refused(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     DeltaTarget(path, SCHEMA).prepare()

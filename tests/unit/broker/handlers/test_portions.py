@@ -8,8 +8,8 @@ import pytest
 
 from ottla.broker.handlers import portions
 from ottla.broker.handlers.portions import PendingPortions, handle_in_portions, portions_of
-from ottla.broker.lane import Lane
-from ottla.broker.request import ConnectionInfo, Handled, Pending, RequestContext
+from ottla.broker.requests.context import ConnectionInfo, Handled, Pending, RequestContext
+from ottla.broker.requests.scheduler import Scheduler
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.base import Message
@@ -70,7 +70,7 @@ def test_portions_have_a_bounded_number_of_elements_in_the_same_order() -> None:
 
 
 def new_context() -> RequestContext:
-    services: Any = SimpleNamespace(lane=Lane())
+    services: Any = SimpleNamespace(scheduler=Scheduler())
     return RequestContext(services, ConnectionInfo(1, "PLAINTEXT", ("peer", 1)), 8, 9, 5, "client", 0.0)
 
 

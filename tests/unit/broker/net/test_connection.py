@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.support.nodes.net_server import hello, produce, shake
 
-from ottla.broker.lane import SLICE_S
 from ottla.broker.net.connection import PARKED_MAX, TURN_S
 from ottla.broker.net.settings import NetSettings
+from ottla.broker.requests.scheduler import SLICE_S
 from ottla.sim.net import Weather
 from ottla.wire.headers import encode_request
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
@@ -155,7 +155,7 @@ def test_no_request_is_handled_while_replies_are_unsent(play: Play) -> None:
         ask = b"".join(encode_request(MetadataRequest(), 1, 1, None))
         client.send(*([ask] * 3000))
         await asyncio.sleep(5)
-        answered = server.dispatcher.counters.of(3).requests
+        answered = server.pipeline.counters.of(3).requests
         assert 0 < answered < 100
         (connection,) = server.listeners.connections
         assert connection.stream.unsent_bytes < 1_000_000
@@ -253,8 +253,8 @@ def test_garbage_closes_that_connection_and_no_other(play: Play, garbage: bytes,
         assert "closing the connection of client:" in caplog.text
         other.send(shake("still here", 2))
         assert await other.answers(1) == [(2, ["still here"])]
-        assert stage.server.dispatcher.counters.connections.faults == 1
-        assert stage.server.dispatcher.counters.connections.open == 1
+        assert stage.server.pipeline.counters.connections.faults == 1
+        assert stage.server.pipeline.counters.connections.open == 1
 
     play(act)
 

@@ -8,8 +8,8 @@ import pytest
 from tests.support.nodes.net_server import FrameClient, hello, produce, shake
 
 from ottla.broker.net.listeners import socket_options
-from ottla.broker.net.memory import GRACE_S
 from ottla.broker.net.settings import ListenerLimits, NetSettings
+from ottla.broker.requests.memory import GRACE_S
 from ottla.config.listeners import Listener
 from ottla.env import AddressRefused
 from ottla.wire.messages.produce import ProduceResponse
@@ -56,7 +56,7 @@ def test_connections_above_max_per_ip_are_refused(play: Play, caplog: pytest.Log
         third = await stage.client("a")
         await third.owner.until_ended()
         assert "max.connections.per.ip" in caplog.text
-        assert stage.server.dispatcher.counters.connections.refused == 1
+        assert stage.server.pipeline.counters.connections.refused == 1
         assert await is_served(await stage.client("b"))
         privileged = [await stage.client("vip") for _ in range(3)]
         assert [await is_served(each) for each in privileged] == [True] * 3
@@ -183,7 +183,7 @@ def test_idle_connections_are_closed_and_busy_ones_are_not(play: Play, caplog: p
             await asyncio.sleep(30)
         assert idle.is_over
         assert not busy.is_over
-        assert stage.server.dispatcher.counters.connections.idle_closed == 1
+        assert stage.server.pipeline.counters.connections.idle_closed == 1
         assert "connections.max.idle.ms" in caplog.text
 
     play(act)
@@ -220,7 +220,7 @@ def test_close_answers_the_requests_received_before(play: Play) -> None:
         await client.owner.until_ended()
         await asyncio.wait_for(closing, 60)
         assert "too late" not in server.asked
-        assert server.dispatcher.counters.connections.open == 0
+        assert server.pipeline.counters.connections.open == 0
 
     play(act)
 
@@ -263,7 +263,7 @@ def test_slow_senders_do_not_hold_the_memory_that_others_need(play: Play, caplog
         await honest.frame()
         assert loop.time() - begun_s < 2 * GRACE_S
         assert memory.used_bytes <= limit + 300_000
-        evicted = stage.server.dispatcher.counters.connections.evicted
+        evicted = stage.server.pipeline.counters.connections.evicted
         assert 0 < evicted == sum(client.is_over for client in hostile)
         assert "comes in too slowly" in caplog.text
 
@@ -272,7 +272,7 @@ def test_slow_senders_do_not_hold_the_memory_that_others_need(play: Play, caplog
 
 def test_slow_senders_are_closed_also_if_memory_comes_back_all_the_time(play: Play) -> None:
     async def act(stage: Any) -> None:
-        server, counters = stage.server, stage.server.dispatcher.counters.connections
+        server, counters = stage.server, stage.server.pipeline.counters.connections
         for number in range(2):
             busy = await stage.client(f"busy{number}")
             busy.send(*(produce(f"park {number}-{each}", each, padding_bytes=140_000) for each in range(15)))
@@ -314,7 +314,7 @@ def test_followers_do_not_wait_for_the_memory_that_clients_hold(play: Play) -> N
         follower.send(produce("large", 2, padding_bytes=2_000_000))
         await follower.frame()
         assert asyncio.get_running_loop().time() - begun_s < GRACE_S / 2
-        assert server.dispatcher.counters.connections.evicted == 0
+        assert server.pipeline.counters.connections.evicted == 0
         assert server.listeners.memory.for_followers.used_bytes == 0
 
     play(act, NetSettings(queued_max_request_bytes=8_000_000))

@@ -7,7 +7,7 @@ import pytest
 from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, only_answer, virtual, waiting
 
-from ottla.broker.request import Pending, future_of
+from ottla.broker.requests.context import Pending, future_of
 from ottla.env import OpenMode
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode

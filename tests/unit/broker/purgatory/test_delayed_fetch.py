@@ -6,10 +6,10 @@ import pytest
 from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, virtual, waiting
 
-from ottla.broker.lane import SLICE_S
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.purgatory.delayed_fetch import DelayedFetch
-from ottla.broker.request import Pending
+from ottla.broker.requests.context import Pending
+from ottla.broker.requests.scheduler import SLICE_S
 from ottla.sim.loop import VirtualLoop
 from ottla.wire.base import Message
 from ottla.wire.messages.fetch import FetchResponse

@@ -12,7 +12,7 @@ from tests.support.nodes.held_partitions import only_answer, virtual
 from tests.support.nodes.replicas import TOPIC, LoopbackLink, Replicas, log_of, values
 
 from ottla.broker.partitions.partition import Partition
-from ottla.broker.request import Pending, future_of
+from ottla.broker.requests.context import Pending, future_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition

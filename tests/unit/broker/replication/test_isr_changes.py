@@ -22,7 +22,7 @@ from ottla.wire.messages.alter_partition import (
 from ottla.wire.messages.metadata_records import RegisterBrokerRecord
 
 
-class Door:
+class Channel:
     """A controller that answers with what the test puts in `answers`: an error code, or the partition epoch."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Door:
                 topics[-1].partitions.append(data)
         return AlterPartitionResponse(topics=topics)
 
-    async def forward(self, context: Any, request: Message, timeout_ms: int | None = None) -> Any:
+    async def forward(self, request: Any, timeout_ms: int | None = None) -> Any:
         raise AssertionError("brokers forward nothing here")
 
 
@@ -57,33 +57,33 @@ MADE = -1
 SAME = 0
 
 
-async def partition_out_of_sync() -> tuple[Door, IsrChanges, Partition, HeldPartitions]:
+async def partition_out_of_sync() -> tuple[Channel, IsrChanges, Partition, HeldPartitions]:
     """A leader of two replicas, of which the other is not in sync, and has just caught up."""
     held = await HeldPartitions.open()
     await held.commit(RegisterBrokerRecord(broker_id=2, broker_epoch=7, fenced=False))
     await held.make_topic("t", replicas=(1, 2))
     await held.change("t", 0, isr=[1])
-    door = Door()
-    changes = IsrChanges(1, door, lambda: 5, IsrCounters())
+    channel = Channel()
+    changes = IsrChanges(1, channel, lambda: 5, IsrCounters())
     held.partitions.on_isr_change = changes.ask
     partition = held.partition("t")
     partition.follower_fetches(2, 0, 0, 7)
     await asyncio.sleep(0.01)
-    return door, changes, partition, held
+    return channel, changes, partition, held
 
 
 def test_request_names_the_brokers_and_their_epochs() -> None:
     async def scenario() -> None:
-        door, changes, partition, _ = await partition_out_of_sync()
-        (request,) = door.asked
+        channel, changes, partition, _ = await partition_out_of_sync()
+        (request,) = channel.asked
         (asked,) = request.topics[0].partitions
         assert (request.broker_id, request.broker_epoch, asked.leader_epoch, asked.partition_epoch) == (1, 5, 0, 1)
         assert [(each.broker_id, each.broker_epoch) for each in asked.new_isr_with_epochs] == [(1, 5), (2, 7)]
         assert (partition.isr, partition.isr_size_max) == ((1,), 2)
         partition.follower_fetches(2, 0, 0, 7)
         await asyncio.sleep(1)
-        assert len(door.asked) == 1, "one at a time"
-        door.answers.put_nowait(MADE)
+        assert len(channel.asked) == 1, "one at a time"
+        channel.answers.put_nowait(MADE)
         await asyncio.sleep(0.01)
         assert (partition.isr, partition.partition_epoch, partition.in_sync and partition.in_sync.pending) == ((1, 2), 2, None)
         await changes.stop()
@@ -95,11 +95,11 @@ def test_request_names_the_epoch_in_which_the_replica_was_in_sync() -> None:
     """The process that was in sync may be gone: the next one, which may have lost its log, is not to be added for it."""
 
     async def scenario() -> None:
-        door, changes, partition, _ = await partition_out_of_sync()
+        channel, changes, partition, _ = await partition_out_of_sync()
         partition.follower_fetches(2, 0, 0, 8)
-        door.answers.put_nowait(ErrorCode.NOT_CONTROLLER)
+        channel.answers.put_nowait(ErrorCode.NOT_CONTROLLER)
         await asyncio.sleep(1)
-        asked = [request.topics[0].partitions[0].new_isr_with_epochs for request in door.asked]
+        asked = [request.topics[0].partitions[0].new_isr_with_epochs for request in channel.asked]
         assert [[(each.broker_id, each.broker_epoch) for each in isr] for isr in asked] == [[(1, 5), (2, 7)]] * 2
         await changes.stop()
 
@@ -109,10 +109,10 @@ def test_request_names_the_epoch_in_which_the_replica_was_in_sync() -> None:
 @pytest.mark.parametrize("code", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED, SAME])
 def test_certain_refusal_ends_the_change(code: int) -> None:
     async def scenario() -> None:
-        door, changes, partition, _ = await partition_out_of_sync()
-        door.answers.put_nowait(code)
+        channel, changes, partition, _ = await partition_out_of_sync()
+        channel.answers.put_nowait(code)
         await asyncio.sleep(1)
-        assert (partition.isr, partition.isr_size_max, len(door.asked)) == ((1,), 1, 1)
+        assert (partition.isr, partition.isr_size_max, len(channel.asked)) == ((1,), 1, 1)
         await changes.stop()
 
     virtual(scenario())
@@ -121,10 +121,10 @@ def test_certain_refusal_ends_the_change(code: int) -> None:
 @pytest.mark.parametrize("code", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION])
 def test_change_that_came_too_late_stays_pending_until_the_metadata_says_more(code: int) -> None:
     async def scenario() -> None:
-        door, changes, partition, held = await partition_out_of_sync()
-        door.answers.put_nowait(code)
+        channel, changes, partition, held = await partition_out_of_sync()
+        channel.answers.put_nowait(code)
         await asyncio.sleep(1)
-        assert (partition.isr_size_max, len(door.asked)) == (2, 1)
+        assert (partition.isr_size_max, len(channel.asked)) == (2, 1)
         await held.change("t", 0, isr=[1])
         assert partition.isr_size_max == 1
         await changes.stop()
@@ -139,11 +139,11 @@ def test_change_that_came_too_late_stays_pending_until_the_metadata_says_more(co
 )
 def test_uncertain_answer_is_asked_for_again(answer: Any) -> None:
     async def scenario() -> None:
-        door, changes, partition, _ = await partition_out_of_sync()
-        door.answers.put_nowait(answer)
+        channel, changes, partition, _ = await partition_out_of_sync()
+        channel.answers.put_nowait(answer)
         await asyncio.sleep(1)
-        assert (partition.isr_size_max, len(door.asked)) == (2, 2)
-        door.answers.put_nowait(MADE)
+        assert (partition.isr_size_max, len(channel.asked)) == (2, 2)
+        channel.answers.put_nowait(MADE)
         await asyncio.sleep(0.01)
         assert partition.isr == (1, 2)
         await changes.stop()
@@ -153,10 +153,10 @@ def test_uncertain_answer_is_asked_for_again(answer: Any) -> None:
 
 def test_answer_after_newer_metadata_changes_nothing() -> None:
     async def scenario() -> None:
-        door, changes, partition, held = await partition_out_of_sync()
+        channel, changes, partition, held = await partition_out_of_sync()
         await held.change("t", 0, isr=[1], leader=1)
         await held.change("t", 0, isr=[1])
-        door.answers.put_nowait(MADE)
+        channel.answers.put_nowait(MADE)
         await asyncio.sleep(0.01)
         assert (partition.isr, partition.partition_epoch) == ((1,), 3)
         await changes.stop()
@@ -173,11 +173,11 @@ def test_changes_are_counted_and_logged(answer: int, counted: tuple[int, int, in
     caplog.set_level("INFO", "ottla")
 
     async def scenario() -> None:
-        door, changes, partition, held = await partition_out_of_sync()
+        channel, changes, partition, held = await partition_out_of_sync()
         if answer == MADE:
             await held.change("t", 0, isr=[1, 2])  # the metadata comes before the answer
             partition = held.partition("t")
-        door.answers.put_nowait(answer)
+        channel.answers.put_nowait(answer)
         await asyncio.sleep(0.01)
         counters = changes.counters
         assert (counters.expands, counters.shrinks, counters.failures) == counted
@@ -185,7 +185,7 @@ def test_changes_are_counted_and_logged(answer: int, counted: tuple[int, int, in
             partition.append(make_batch(b"x"), 1)
             await asyncio.sleep(3600)
             partition.drop_lagging()
-            door.answers.put_nowait(MADE)
+            channel.answers.put_nowait(MADE)
             await asyncio.sleep(0.01)
             assert (counters.expands, counters.shrinks, partition.isr) == (1, 1, (1,))
         await changes.stop()

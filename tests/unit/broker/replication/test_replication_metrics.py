@@ -32,7 +32,7 @@ def samples(partitions: list[Any], counters: IsrCounters, lags: dict[int, int]) 
         partitions=Held(partitions),
         metadata=cache,
         replication=SimpleNamespace(isr_counters=counters, lags=lambda: lags, **quotas),
-        lane=SimpleNamespace(now_s=lambda: 8.0),
+        scheduler=SimpleNamespace(now_s=lambda: 8.0),
     )
     text = MetricsText()
     write_replication(text, broker)

@@ -23,7 +23,7 @@ DIRECTORY, OTHER = Uuid(b"directory-one---"), Uuid(b"directory-two---")
 IMAGE = MetadataImage()
 
 
-class Door:
+class Channel:
     def __init__(self) -> None:
         self.requests: list[Any] = []
 
@@ -32,7 +32,7 @@ class Door:
         return SimpleNamespace(is_fenced=False, broker_epoch=9)
 
 
-def role_of(door: Any, cordoned: list[Uuid]) -> BrokerRole:
+def role_of(channel: Any, cordoned: list[Uuid]) -> BrokerRole:
     node: Any = SimpleNamespace(
         node_id=1,
         cluster_id="cluster",
@@ -41,30 +41,30 @@ def role_of(door: Any, cordoned: list[Uuid]) -> BrokerRole:
         world=SimpleNamespace(clock=None, randomness=SimpleNamespace(new_uuid=lambda: OTHER)),
     )
     storage: Any = SimpleNamespace(directories=SimpleNamespace(cordoned_ids=cordoned))
-    return BrokerRole(node, storage, door, True, lambda reason: None)
+    return BrokerRole(node, storage, channel, True, lambda reason: None)
 
 
 def test_changed_cordoned_directories_are_reported_once() -> None:
     async def run() -> None:
-        door, cordoned = Door(), [DIRECTORY]
-        role = role_of(door, cordoned)
+        channel, cordoned = Channel(), [DIRECTORY]
+        role = role_of(channel, cordoned)
         role.membership.epoch = 9
         for _ in range(2):
             role.applied(MetadataDelta(IMAGE), IMAGE)
             await asyncio.sleep(0.01)
-        assert [each.cordoned_log_dirs for each in door.requests] == [[DIRECTORY]]
+        assert [each.cordoned_log_dirs for each in channel.requests] == [[DIRECTORY]]
         cordoned.append(OTHER)
         role.applied(MetadataDelta(IMAGE), IMAGE)
         await asyncio.sleep(0.01)
-        assert door.requests[-1].cordoned_log_dirs == [DIRECTORY, OTHER]
+        assert channel.requests[-1].cordoned_log_dirs == [DIRECTORY, OTHER]
 
     asyncio.run(run())
 
 
 def test_lost_directory_is_reported_unless_the_node_stops() -> None:
     async def run() -> None:
-        door = Door()
-        role = role_of(door, [])
+        channel = Channel()
+        role = role_of(channel, [])
         role.membership.epoch = 9
         looks: list[None] = []
         moves = SimpleNamespace(directory_lost=lambda: looks.append(None))
@@ -73,7 +73,7 @@ def test_lost_directory_is_reported_unless_the_node_stops() -> None:
             loss: Any = SimpleNamespace(must_stop=must_stop, directory_id=DIRECTORY)
             role._tell_lost(loss)
             await asyncio.sleep(0.01)
-        assert [each.offline_log_dirs for each in door.requests] == [[DIRECTORY]]
+        assert [each.offline_log_dirs for each in channel.requests] == [[DIRECTORY]]
         assert len(looks) == 1
         assert role.epoch == 9
 
@@ -94,8 +94,8 @@ def test_registration_is_clean_only_if_all_directories_are_online_and_clean(
     found: list[tuple[bool, int | None]], previous_epoch: int
 ) -> None:
     """What the others hold is unknown, as in Apache's readBrokerEpochFromCleanShutdownFiles."""
-    door = Door()
-    role = role_of(door, [])
+    channel = Channel()
+    role = role_of(channel, [])
     each: list[Any] = [
         SimpleNamespace(
             directory_id=directory_id, is_online=is_online, found=None if epoch is None else SimpleNamespace(broker_epoch=epoch)
@@ -105,7 +105,7 @@ def test_registration_is_clean_only_if_all_directories_are_online_and_clean(
     directories: Any = SimpleNamespace(directories=each, cordoned_ids=[])
     partitions: Any = SimpleNamespace(incarnation_id=None)
     asyncio.run(role._register([], directories, partitions))
-    registration = door.requests[0]
+    registration = channel.requests[0]
     assert registration.incarnation_id == partitions.incarnation_id, "partitions lead nothing before this registration"
     assert registration.previous_broker_epoch == previous_epoch
     assert registration.log_dirs == sorted(each.directory_id for each in directories.directories if each.is_online)
@@ -123,31 +123,31 @@ def image_of(offset: int, *registered: tuple[int, Uuid]) -> MetadataImage:
 
 def test_broker_that_was_unregistered_registers_again_and_says_why(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
-        door = Door()
-        role = role_of(door, [])
+        channel = Channel()
+        role = role_of(channel, [])
         await role.membership.join([], [DIRECTORY], [], rack=None, incarnation_id=OTHER, last_epoch=-1)
-        asked = len(door.requests)
+        asked = len(channel.requests)
         role.applied(MetadataDelta(IMAGE), image_of(8))  # older than its registration at offset 9
         await asyncio.sleep(0.01)
-        assert len(door.requests) == asked
+        assert len(channel.requests) == asked
         for _ in range(2):
             role.applied(MetadataDelta(IMAGE), image_of(10))
         await asyncio.sleep(0.01)
-        registration, heartbeat = door.requests[asked:]
+        registration, heartbeat = channel.requests[asked:]
         assert isinstance(registration, BrokerRegistrationRequest)
         assert (registration.incarnation_id, registration.previous_broker_epoch) == (OTHER, 9)
         assert isinstance(heartbeat, BrokerHeartbeatRequest)
         role.membership._has_left = True
         role.applied(MetadataDelta(IMAGE), image_of(11))
         await asyncio.sleep(0.01)
-        assert len(door.requests) == asked + 2, "it stops: nobody needs it any more"
+        assert len(channel.requests) == asked + 2, "it stops: nobody needs it any more"
 
     asyncio.run(run())
     assert "broker 1 was unregistered while it runs" in caplog.text
 
 
 def test_registration_is_tried_again_until_the_controller_takes_it(caplog: pytest.LogCaptureFixture) -> None:
-    class Busy(Door):
+    class Busy(Channel):
         refusals = 0
 
         async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
@@ -157,13 +157,13 @@ def test_registration_is_tried_again_until_the_controller_takes_it(caplog: pytes
             return await super().call(request, timeout_ms)
 
     async def run() -> None:
-        door = Busy()
-        role = role_of(door, [])
+        channel = Busy()
+        role = role_of(channel, [])
         role.membership._interval_ms = 1
         await role.membership.join([], [DIRECTORY], [], rack=None, incarnation_id=OTHER, last_epoch=-1)
-        door.refusals = 2
+        channel.refusals = 2
         await role.membership.rejoin()
-        assert door.refusals == 0
+        assert channel.refusals == 0
         assert role.membership._heartbeats is not None
         role.membership._heartbeats.cancel()
 
@@ -174,7 +174,7 @@ def test_registration_is_tried_again_until_the_controller_takes_it(caplog: pytes
 def test_broker_whose_id_another_process_has_taken_stops() -> None:
     async def run() -> list[BaseException]:
         stopped: list[BaseException] = []
-        role = role_of(Door(), [])
+        role = role_of(Channel(), [])
         role._on_broken = stopped.append
         await role.membership.join([], [DIRECTORY], [], rack=None, incarnation_id=OTHER, last_epoch=-1)
         role.applied(MetadataDelta(IMAGE), image_of(9, (1, OTHER)))

@@ -1,13 +1,17 @@
 """A command that waits says for what."""
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.support.nodes.fake_node import FakeNode
+from tests.support.servers.ottla_cli import run_cli
+from tests.support.servers.tls_server import port_of_tls
 from tests.unit.cli.conftest import RunOttla
 from tests.unit.cli.sick_cluster import sick_node
 
 from ottla.cli.common import connection
+from ottla.testing import Broker
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest
@@ -93,3 +97,19 @@ def test_slow_controller_is_waited_for(ottla: RunOttla, node: FakeNode) -> None:
     node.handlers[DescribeQuorumRequest] = sick_node().handlers[DescribeQuorumRequest]
     assert ottla("reassign", "list", "--command-property", "request.timeout.ms=700").rc == 0
     assert not answers
+
+
+def test_ports_of_tls_and_of_plain_text_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "ssl.properties").write_text("security.protocol=SSL\n")
+    with Broker() as broker, port_of_tls(tmp_path) as port:
+        plain, tls = broker.bootstrap_servers, f"127.0.0.1:{port}"
+        said = run_cli("topics", "list", "-b", plain, "--command-config", tmp_path / "ssl.properties")
+        assert said.err == (
+            f"ottla: no broker can be reached: {plain} speaks no TLS: set security.protocol to PLAINTEXT, or give the address "
+            "of a TLS listener (--command-config takes settings)\n"
+        )
+        said = run_cli("topics", "list", "-b", tls)
+        assert said.err == (
+            f"ottla: no broker can be reached: {tls} speaks TLS: set security.protocol to SSL, or give the address of a plain "
+            "listener (--command-config takes settings)\n"
+        )

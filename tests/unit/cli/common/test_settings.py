@@ -89,6 +89,8 @@ def test_security_settings_come_from_the_environment(monkeypatch: pytest.MonkeyP
     jaas = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="file" password="other";'
     assert build_settings(None, {"sasl.jaas.config": jaas}).client.security.username == "file"
     assert build_settings(None, {"security.protocol": "PLAINTEXT"}).client.security.protocol == "PLAINTEXT"
+    file = {"sasl.mechanism": "OAUTHBEARER", "sasl.login.callback.handler.class": "my_logins:token"}
+    assert build_settings(None, {"security.protocol": "SASL_SSL", **file}).client.security.token_settings is not None
 
 
 def test_setting_of_a_producer_is_ignored_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,7 +76,7 @@ def test_partition_without_any_live_replica() -> None:
 
 
 def test_killed_replicas_lead_only_when_all_of_them_are_back() -> None:
-    """The controller takes a replica that was killed out of the ELR when it comes back (0091)."""
+    """The controller takes a replica that was killed out of the ELR when it comes back (docs/decisions/0015)."""
     both = diagnose(NAME, partition(None, isr=(), elr=(2, 3), last=(3,)), around(frozenset({9})))
     assert both.remedy == "start brokers 3 and 2: one that was killed leads only once the last of them is back"
     one_back = diagnose(NAME, partition(None, isr=(), elr=(2,), last=(3,)), around(frozenset({3})))

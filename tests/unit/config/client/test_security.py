@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from ottla.config.client.build import producer_settings
-from ottla.config.client.security import SecuritySettings
+from ottla.config.client.build import consumer_settings, producer_settings
+from ottla.config.client.classes import PythonPath
+from ottla.config.client.security import SecuritySettings, TokenSettings
 from ottla.errors import ConfigError
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="s3cret";'
@@ -132,6 +133,60 @@ def test_a_token_function() -> None:
         assert settings.token_refresh == (0.8, 0.05, 60, 300)
 
 
+SECRET = "sasl.oauthbearer.client.credentials.client.secret"
+ENDPOINT = {"sasl.oauthbearer.token.endpoint.url": "https://login.example/token"}
+
+
+def tokens(**settings: Any) -> TokenSettings:
+    given = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", "group.id": "g", **settings}
+    found = consumer_settings("b:1", given).security.token_settings
+    assert found is not None
+    assert "s3cret" not in repr(found)
+    return found
+
+
+def test_a_token_endpoint() -> None:
+    secret = {"sasl.oauthbearer.client.credentials.client.id": "me", SECRET: "s3cret"}
+    found = tokens(**ENDPOINT, **secret, **{"sasl.oauthbearer.scope": "kafka"})
+    assert (found.handler, found.url) == ("endpoint", "https://login.example/token")
+    assert (found.client_id, found.client_secret, found.scope) == ("me", "s3cret", "kafka")
+    assert found.given == {**ENDPOINT, **secret, "sasl.oauthbearer.scope": "kafka"} | {
+        "bootstrap.servers": "b:1",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+    }
+
+
+def test_a_token_endpoint_as_java_programs_name_it() -> None:
+    """With the handler's class, and everything else in sasl.jaas.config."""
+    handler = "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler"
+    options = 'clientId="me" clientSecret="s3cret" scope="kafka" extension_logicalCluster="lkc-1"'
+    jaas = OAUTH.replace(";", f" {options};")
+    found = tokens(**ENDPOINT, **{"sasl.login.callback.handler.class": handler, "sasl.jaas.config": jaas})
+    assert (found.handler, found.client_id, found.client_secret, found.scope) == ("endpoint", "me", "s3cret", "kafka")
+    assert found.extensions == {"logicalCluster": "lkc-1"}
+
+
+def test_a_token_file() -> None:
+    found = tokens(**{"sasl.oauthbearer.token.endpoint.url": "file:///var/run/my%20token"})
+    assert (found.handler, found.url) == ("file", "/var/run/my token")
+
+
+@pytest.mark.parametrize(
+    ("written", "handler"),
+    [
+        ("azure", "azure"),
+        ("AWS_MSK_IAM", "aws-msk-iam"),
+        ("shadedmskiam.software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler", "aws-msk-iam"),
+        ("com.google.cloud.hosted.kafka.auth.GcpLoginCallbackHandler", "google"),
+        ("logins:token", PythonPath("logins", "token")),
+        ("my.logins.token", PythonPath("my.logins", "token")),
+    ],
+)
+def test_what_fetches_tokens(written: str, handler: object) -> None:
+    assert tokens(**{"sasl.login.callback.handler.class": written}).handler == handler
+
+
 @pytest.mark.parametrize(
     ("keywords", "words"),
     [
@@ -158,11 +213,52 @@ def test_a_token_function() -> None:
             {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token": str, "sasl_plain_username": "a"},
             ["sasl_plain_username cannot be used with sasl.mechanism=OAUTHBEARER"],
         ),
-        ({"sasl_mechanism": "OAUTHBEARER"}, ["needs sasl_oauth_token, a function"]),
-        ({"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token": "s3cret"}, ["str, no function"]),
+        ({"sasl_mechanism": "OAUTHBEARER"}, ["where tokens come from", "token.endpoint.url", "sasl_oauth_token"]),
+        ({"sasl_mechanism": "AWS_MSK_IAM"}, ["set sasl.mechanism=OAUTHBEARER", "=aws-msk-iam"]),
+        ({"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token": "s3cret"}, ["must be a function", "not str"]),
         (
-            {"sasl_mechanism": "OAUTHBEARER", "sasl_jaas_config": OAUTH.replace(";", ' clientSecret="s3cret";')},
-            ["options of sasl.jaas.config (clientSecret) are not used"],
+            {"sasl_mechanism": "PLAIN", "sasl_jaas_config": PLAIN, "sasl_login_callback_handler_class": "azure"},
+            ["sasl.login.callback.handler.class fetches tokens for OAUTHBEARER, but sasl.mechanism is PLAIN"],
+        ),
+        (
+            {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token": str, "sasl_login_callback_handler_class": "azure"},
+            ["sasl_oauth_token and sasl.login.callback.handler.class are both set"],
+        ),
+        (
+            {"sasl_mechanism": "OAUTHBEARER", "sasl_login_callback_handler_class": "azur"},
+            ["did you mean azure?", "package.module:Name"],
+        ),
+        (
+            {"sasl_mechanism": "OAUTHBEARER", "sasl_login_callback_handler_class": "com.example.JavaHandler"},
+            ["is a Java class", "use one of oauth, aws-msk-iam, azure, google", "package.module:Name"],
+        ),
+        (
+            {"sasl_mechanism": "OAUTHBEARER", "sasl_oauthbearer_token_endpoint_url": "https://login/token"},
+            ["needs sasl.oauthbearer.client.credentials.client.id", 'clientId="…"'],
+        ),
+        (
+            {
+                "sasl_mechanism": "OAUTHBEARER",
+                "sasl_oauthbearer_token_endpoint_url": "https://login/token",
+                "sasl_jaas_config": OAUTH.replace(";", ' clientId="me";'),
+            },
+            ["needs sasl.oauthbearer.client.credentials.client.secret"],
+        ),
+        (
+            {"sasl_mechanism": "OAUTHBEARER", "sasl_oauthbearer_token_endpoint_url": "login.example"},
+            ["must begin with https://, http:// or file:"],
+        ),
+        (
+            {"sasl_mechanism": "OAUTHBEARER", "sasl_oauthbearer_token_endpoint_url": "file:token"},
+            ["must be absolute: file:///path/of/token"],
+        ),
+        (
+            {
+                "sasl_mechanism": "OAUTHBEARER",
+                "sasl_oauthbearer_token_endpoint_url": "https://login/token",
+                "sasl_oauthbearer_jwt_retriever_class": "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever",
+            },
+            ["JwtBearerJwtRetriever is not known here", "name a Python function"],
         ),
     ],
 )

@@ -8,7 +8,7 @@ from tests.support.cases.controller_refusals import CASES, CODES, PREPARED, Case
 from tests.support.nodes.controller_cluster import ControllerCluster
 from tests.support.nodes.images import context_of
 
-from ottla.broker.handlers import MODULES
+from ottla.broker.requests.apis import ON_BROKER
 from ottla.errors import KafkaError
 from ottla.ids import Uuid
 from ottla.metadata.controller.decision import Decision
@@ -34,7 +34,7 @@ def answer(cluster: ControllerCluster, request: Message, version: int) -> Messag
     try:
         decision: Decision[Message] = DECISIONS[request.KEY](cluster.state, request, 0, *more)
     except KafkaError as error:
-        handler = import_module(f"ottla.broker.handlers.{MODULES[request.KEY]}")
+        handler = import_module(f"ottla.broker.handlers.{ON_BROKER[request.KEY]}")
         refused: Message = handler.refuse(context_of(cluster.state.image, request.KEY, version), request, error)
         return refused
     return cluster.apply(decision)

@@ -7,8 +7,8 @@ All versions (1 and 2) have the same fields.
 
 from __future__ import annotations
 
-from ottla.broker.lane import Pauses
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext
+from ottla.broker.requests.scheduler import Pauses
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition

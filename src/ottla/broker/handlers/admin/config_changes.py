@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
-from ottla.broker.lane import Pauses
-from ottla.broker.request import RequestContext
+from ottla.broker.requests.context import RequestContext
+from ottla.broker.requests.scheduler import Pauses
 from ottla.broker.services import Services
 from ottla.config.values import InvalidConfig
 from ottla.errors import KafkaError

@@ -1,10 +1,10 @@
 """Passes requests to the controller and waits for its response, at most for the client's timeout.
 
-On a broker's listener a request goes through the controller's door, wherever the active controller is. On a controller's
+On a broker's listener a request goes through the controller's channel, wherever the active controller is. On a controller's
 listener this node's own controller decides, and answers NOT_CONTROLLER unless it is the active one.
 
-The door gives up a little before the client's timeout: it knows whether a controller is known at all and whether one can have
-received the request, and its error must come before the general one of this module, and before the client stops waiting.
+The channel gives up a little before the client's timeout: it knows whether a controller is known at all and whether one can
+have received the request, and its error must come before the general one of this module, and before the client stops waiting.
 
 A client that has its answer can use the change through this node at once: the response waits until this node has published it.
 The change is not taken back when the timeout is over: it is decided, and will be committed or lost with the node.
@@ -15,16 +15,18 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from ottla.broker.doors.own_controller import READS
-from ottla.broker.request import PendingTask, RequestContext
+from ottla.broker.channel.forwarded import ForwardedRequest
+from ottla.broker.channel.remote import READS
+from ottla.broker.requests.context import PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.metadata.controller.decision import Asker
 from ottla.wire.apis import APIS
 from ottla.wire.base import Message
 
-_DOOR_EARLIER_MS_MAX: Final = 1000
-_DOOR_EARLIER_SHARE: Final = 0.1
-"""How much earlier than the client's timeout the door gives up: a share of it, at most so many ms."""
+_CHANNEL_EARLIER_MS_MAX: Final = 1000
+_CHANNEL_EARLIER_SHARE: Final = 0.1
+"""How much earlier than the client's timeout the channel gives up: a share of it, at most so many ms."""
 
 
 def ask_controller(context: RequestContext, request: Message, timeout_ms: int | None = None) -> PendingTask:
@@ -36,21 +38,29 @@ async def decided(context: RequestContext, request: Message, timeout_ms: int | N
     """The controller's response, once this node has published its records. Raises `KafkaError`."""
     services = context.services
     if context.connection.is_controller_listener:
-        response = await services.controller.call(request, context.version)
+        response = await services.controller.call(request, asker_of(context))
     else:
-        response = await services.door.forward(context, request, None if timeout_ms is None else _door_ms(timeout_ms))
+        response = await services.channel.forward(
+            ForwardedRequest.of(context, request), None if timeout_ms is None else _channel_ms(timeout_ms)
+        )
     await services.loader.caught_up()
     return response
 
 
 def ask_own_controller(context: RequestContext, request: Message) -> PendingTask:
     """The response of this node's controller to another node's request, once its records are committed."""
-    return PendingTask(context.services.controller.call(request, context.version), may_give_up=True)
+    return PendingTask(context.services.controller.call(request, asker_of(context)), may_give_up=True)
 
 
-def _door_ms(timeout_ms: int) -> int:
-    """How long the door may try, of a client's timeout."""
-    return timeout_ms - int(min(_DOOR_EARLIER_MS_MAX, timeout_ms * _DOOR_EARLIER_SHARE))
+def asker_of(context: RequestContext) -> Asker:
+    """Who asks, for the controller's decision."""
+    connection = context.connection
+    return Asker(context.version, connection.principal, connection.peer[0], context.client_id, connection.listener)
+
+
+def _channel_ms(timeout_ms: int) -> int:
+    """How long the channel may try, of a client's timeout."""
+    return timeout_ms - int(min(_CHANNEL_EARLIER_MS_MAX, timeout_ms * _CHANNEL_EARLIER_SHARE))
 
 
 async def _ask(context: RequestContext, request: Message, timeout_ms: int | None) -> Any:

@@ -6,7 +6,7 @@ v5: the response has partition count, replication factor and settings of each to
 from __future__ import annotations
 
 from ottla.broker.handlers.admin.controller_calls import ask_controller
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.wire.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 

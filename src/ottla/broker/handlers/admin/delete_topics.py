@@ -6,7 +6,7 @@ v3: TOPIC_DELETION_DISABLED; older clients get INVALID_REQUEST. v5: error messag
 from __future__ import annotations
 
 from ottla.broker.handlers.admin.controller_calls import ask_controller
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 

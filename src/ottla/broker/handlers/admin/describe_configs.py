@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.admin.config_entries import LOGGER_SOURCE, EntryMaker
-from ottla.broker.lane import in_slices
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
+from ottla.broker.requests.scheduler import in_slices
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import topic_name_fault

@@ -6,7 +6,7 @@ v0: only preferred leaders. v1: election type, preferred or unclean; an error co
 from __future__ import annotations
 
 from ottla.broker.handlers.admin.controller_calls import ask_controller
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.wire.messages.elect_leaders import (
     ElectLeadersRequest,

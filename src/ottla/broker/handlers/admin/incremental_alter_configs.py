@@ -19,9 +19,9 @@ from ottla.broker.handlers.admin.config_changes import (
     take_decided,
 )
 from ottla.broker.handlers.admin.controller_calls import decided
-from ottla.broker.lane import Pauses
 from ottla.broker.loggers import LEVELS, ROOT, Loggers, find_logger
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext
+from ottla.broker.requests.scheduler import Pauses
 from ottla.errors import KafkaError, drop_frames
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.controller.config_responses import resource_responses

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import partial
 
-from ottla.broker.lane import off_loop
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
+from ottla.broker.requests.scheduler import off_loop
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.image.image import MetadataImage, ResourceType

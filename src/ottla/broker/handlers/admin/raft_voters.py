@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.broker.handlers.admin.controller_calls import ask_controller
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.wire.apis import APIS
 from ottla.wire.base import Message

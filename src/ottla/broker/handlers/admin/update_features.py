@@ -7,7 +7,7 @@ only. v2: no results for single features.
 from __future__ import annotations
 
 from ottla.broker.handlers.admin.controller_calls import ask_controller
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 

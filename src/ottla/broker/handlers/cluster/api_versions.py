@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ottla.broker.handlers import MODULES, ON_CONTROLLER, versions_served
-from ottla.broker.request import RequestContext
+from ottla.broker.requests.apis import ON_BROKER, ON_CONTROLLER, versions_served
+from ottla.broker.requests.context import RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.features import KRAFT_VERSION, SUPPORTED_FEATURES
@@ -66,7 +66,7 @@ def refuse(context: RequestContext, request: ApiVersionsRequest, error: KafkaErr
 
 def served(is_controller_listener: bool) -> list[int]:
     """The keys of the APIs that a listener serves, in order."""
-    return sorted(ON_CONTROLLER if is_controller_listener else MODULES)
+    return sorted(ON_CONTROLLER if is_controller_listener else ON_BROKER)
 
 
 def _version(context: RequestContext, api_key: int) -> ApiVersion:

@@ -6,7 +6,7 @@ v1: endpoint type, brokers or controllers. v2: fenced brokers, if the request as
 from __future__ import annotations
 
 from ottla.broker.handlers.cluster.cluster_view import CLUSTER_OPERATIONS, alive_broker_id
-from ottla.broker.request import RequestContext
+from ottla.broker.requests.context import RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.image.cluster import BrokerRegistration, ControllerRegistration

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ottla.broker.hosts.quorum_facts import QuorumFacts, ReplicaFacts
-from ottla.broker.lane import in_slices
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.channel.forwarded import ForwardedRequest
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext
+from ottla.broker.requests.scheduler import in_slices
+from ottla.broker.runtime.quorum_facts import QuorumFacts, ReplicaFacts
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID
@@ -53,7 +54,9 @@ async def _from_leader(context: RequestContext, request: DescribeQuorumRequest) 
         if context.services.quorum.is_leader:
             return _described(context)
         try:
-            response: DescribeQuorumResponse = await context.services.door.forward(context, request, _TRY_MS)
+            response: DescribeQuorumResponse = await context.services.channel.forward(
+                ForwardedRequest.of(context, request), _TRY_MS
+            )
         except KafkaError as refused:
             if refused.code != ErrorCode.REQUEST_TIMED_OUT or attempt == _ATTEMPTS_MAX:
                 raise

@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.cluster.cluster_view import TOPIC_OPERATIONS, unknown_topic_code, view_partition
-from ottla.broker.lane import SMALL_CALL_BYTES, in_slices
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
+from ottla.broker.requests.scheduler import SMALL_CALL_BYTES, in_slices
 from ottla.env import OffLoop
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

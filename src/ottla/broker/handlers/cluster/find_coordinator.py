@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.handlers.cluster.cluster_view import alive_endpoint
-from ottla.broker.hosts.coordinators.internal_topics import ensure_internal_topic
-from ottla.broker.lane import in_slices
-from ottla.broker.request import Handled, PendingTask, RequestContext, future_of
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext, future_of
+from ottla.broker.requests.scheduler import in_slices
+from ottla.broker.runtime.coordinators.internal_topics import ensure_internal_topic
 from ottla.coordinator.placement import partition_for
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

@@ -20,8 +20,8 @@ from ottla.broker.handlers.cluster.cluster_view import (
     unknown_topic_code,
     view_partition,
 )
-from ottla.broker.lane import Pauses, in_slices
-from ottla.broker.request import Handled, PendingTask, RequestContext, future_of
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext, future_of
+from ottla.broker.requests.scheduler import Pauses, in_slices
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS, ZERO_UUID, Uuid
@@ -68,7 +68,7 @@ def _may_create(context: RequestContext, request: MetadataRequest) -> bool:
 
 
 async def _create_and_answer(context: RequestContext, request: MetadataRequest, missing: list[str]) -> MetadataResponse:
-    failed = await create_missing(context.services, missing, Pauses(context))
+    failed = await create_missing(context, missing, Pauses(context))
     response: MetadataResponse = await future_of(in_slices(context, _answer(context, request, failed)))
     return response
 

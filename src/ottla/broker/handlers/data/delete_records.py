@@ -14,8 +14,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.data.hosted_partitions import ask
-from ottla.broker.lane import in_slices
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext
+from ottla.broker.requests.scheduler import in_slices
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS, TopicPartition

@@ -28,12 +28,12 @@ from typing import cast
 from ottla.broker.fetch_sessions import TOPIC_IDS_SINCE, Answers, FetchContext, FetchedPartition, Key, Reader, wanted_by
 from ottla.broker.handlers.data.leader_hints import leader_hint
 from ottla.broker.handlers.data.nearest_replica import RACK_AWARE, nearest_replica
-from ottla.broker.lane import SMALL_CALL_BYTES, in_slices
 from ottla.broker.partitions.in_sync import NO_BROKER_EPOCH
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.purgatory.delayed_fetch import DelayedFetch
 from ottla.broker.replication.quota import portion_bytes
-from ottla.broker.request import Handled, Pending, PendingTask, RequestContext
+from ottla.broker.requests.context import Handled, Pending, PendingTask, RequestContext
+from ottla.broker.requests.scheduler import SMALL_CALL_BYTES, in_slices
 from ottla.env import FileRange, OffLoop, Steps
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -54,7 +54,7 @@ from ottla.wire.messages.fetch import (
 CONSUMER = -1
 FROM_FOLLOWERS_SINCE = 11
 PARTITIONS_ON_LOOP = 1000
-"""With more partitions than this a fetch is read in slices (`broker/lane.py`)."""
+"""With more partitions than this a fetch is read in slices (`broker/requests/scheduler.py`)."""
 PARTITIONS_PER_STEP = 50
 HINTS_SINCE = 16
 REPLICA_STATE_SINCE = 15
@@ -308,7 +308,7 @@ class Fetch:
         response = self._plan.finish(answers)
         if self._throttled_bytes:
             services = self._context.services
-            services.replication.leader_quota.record(self._throttled_bytes, services.lane.now_s())
+            services.replication.leader_quota.record(self._throttled_bytes, services.scheduler.now_s())
         if self._version >= HINTS_SINCE:
             for wanted, data in answers:
                 if data.error_code in _LEADER_MOVED:
@@ -415,7 +415,7 @@ class Fetch:
             return self._max_bytes
         services = self._context.services
         rate = services.settings.current.leader_replication_throttled_rate
-        allowance_bytes = services.replication.leader_quota.allowance(rate, services.lane.now_s())
+        allowance_bytes = services.replication.leader_quota.allowance(rate, services.scheduler.now_s())
         return portion_bytes(rate) if allowance_bytes > self._throttled_bytes else 0
 
     def _count(self, partition: Partition, wanted: FetchedPartition) -> KafkaError | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ottla.broker.handlers.cluster.cluster_view import alive_endpoint
-from ottla.broker.request import RequestContext
+from ottla.broker.requests.context import RequestContext
 from ottla.metadata.image.topics import NO_LEADER
 
 

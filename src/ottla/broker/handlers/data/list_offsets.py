@@ -3,7 +3,7 @@
 Negative times have meanings of their own, each since a version. In an older version, or if it is unknown, the partition gets
 UNSUPPORTED_VERSION. There is no remote storage: nothing has been uploaded, and nothing waits to be.
 
-A search by time may have to look into many batches. It is done in slices (`broker/lane.py`).
+A search by time may have to look into many batches. It is done in slices (`broker/requests/scheduler.py`).
 
 A consumer sees nothing above the high watermark, or above the last stable offset under read_committed. Other replicas and
 debugging tools see the whole log.
@@ -19,8 +19,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.data.hosted_partitions import hosted
-from ottla.broker.lane import in_slices
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
+from ottla.broker.requests.scheduler import in_slices
 from ottla.errors import KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.log.segments.time_lookup import TimedOffset

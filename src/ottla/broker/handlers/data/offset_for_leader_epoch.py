@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.data.hosted_partitions import ask
-from ottla.broker.lane import in_slices
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
+from ottla.broker.requests.scheduler import in_slices
 from ottla.errors import KafkaError
 from ottla.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,

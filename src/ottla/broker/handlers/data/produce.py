@@ -8,7 +8,7 @@ Most requests do not come here: `produce_frames.py` answers them from frame to f
 comes with what it found out about the batches (`RequestContext.checked`), which is not checked again. Records of a transaction
 may have to wait before they are appended (`produce_in_transaction.py`).
 
-Partitions are appended to in slices (`broker/lane.py`). A batch whose check is expensive (it has to be decompressed, or
+Partitions are appended to in slices (`requests/scheduler.py`). A batch whose check is expensive (it has to be decompressed, or
 compressed with another codec) is checked in a worker thread and appended afterwards. No other request of the connection is
 handled until the last batch is appended, so that the order of each partition is kept.
 
@@ -25,10 +25,10 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers.data.leader_hints import leader_hint
-from ottla.broker.lane import SMALL_CALL_BYTES, in_slices
 from ottla.broker.partitions.partition import ALL_IN_SYNC, Partition
 from ottla.broker.purgatory.acks import DelayedProduce
-from ottla.broker.request import CloseConnection, Handled, RequestContext
+from ottla.broker.requests.context import CloseConnection, Handled, RequestContext
+from ottla.broker.requests.scheduler import SMALL_CALL_BYTES, in_slices
 from ottla.env import OffLoop
 from ottla.errors import KafkaError, drop_frames
 from ottla.errors.codes import ErrorCode
@@ -51,9 +51,9 @@ from ottla.wire.messages.produce import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.dispatch import AnswersFrames
     from ottla.broker.handlers.data.produce_in_transaction import Verified
     from ottla.broker.partitions.kernel import PartitionTail
+    from ottla.broker.requests.pipeline import AnswersFrames
     from ottla.broker.services import Services
     from ottla.env import Steps
     from ottla.log.append import AppendInfo

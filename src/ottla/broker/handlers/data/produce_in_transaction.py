@@ -14,8 +14,8 @@ from struct import Struct
 from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers.data import produce
-from ottla.broker.hosts.coordinators.verification import Begun
-from ottla.broker.request import Handled, Pending, RequestContext
+from ottla.broker.requests.context import Handled, Pending, RequestContext
+from ottla.broker.runtime.coordinators.verification import Begun
 from ottla.coordinator.contract import Producer
 from ottla.errors import KafkaError, drop_frames
 from ottla.errors.codes import ErrorCode, error_name

@@ -1,7 +1,7 @@
-"""Offset commits answered from frame to frame: the door to `kernel_commit.py`, and what it looks up only once.
+"""Offset commits answered from frame to frame: what calls `kernel_commit.py`, and what it looks up only once.
 
-Dispatch hands `FrameAnswers` every OffsetCommit before it decodes it. None says that it declines the request: nothing has been
-changed, and `offset_commit.py` handles it.
+The pipeline hands `FrameAnswers` every OffsetCommit before it decodes it. None says that it declines the request: nothing
+has been changed, and `offset_commit.py` handles it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from ottla.broker.requests.apis import Operation, ResourceType
 from ottla.coordinator.contract import Instant
 from ottla.errors import KafkaError
 from ottla.ids import Uuid
@@ -17,7 +18,8 @@ from ottla.wire.base import Part
 from ottla.wire.varint import decode_uvarint
 
 if TYPE_CHECKING:
-    from ottla.broker.request import Pending
+    from ottla.broker.requests.authorization import Grants
+    from ottla.broker.requests.context import Pending
     from ottla.broker.services import Services
 
 if TYPE_CHECKING or not PURE_ASKED:
@@ -48,11 +50,15 @@ class FrameAnswers:
         self._topics = 0
         self._fast = FastCommit(self._host.known, self._find_group, self._find_topic)
 
-    def answer(self, frame: bytearray) -> list[Part] | Pending | None:
+    def answer(self, frame: bytearray, grants: Grants | None) -> list[Part] | Pending | None:
         """The reply, now or later; None, with nothing changed, where the request is declined."""
         clock = self._clock
         now_ms = clock.now_ms()
-        reply = self._fast.answer(frame, Instant(now_ms, int(clock.monotonic_s() * 1000)), now_ms)
+        groups = topics = None
+        if grants is not None:
+            groups = grants.granted(Operation.READ, ResourceType.GROUP)
+            topics = grants.granted(Operation.READ, ResourceType.TOPIC)
+        reply = self._fast.answer(frame, Instant(now_ms, int(clock.monotonic_s() * 1000)), now_ms, groups, topics)
         return [reply] if isinstance(reply, bytearray) else reply
 
     def _find_group(self, name: bytes) -> KnownGroup | None:

@@ -22,9 +22,11 @@ cdef class FastCommit:
     cdef dict _groups
     cdef object _find_group
     cdef object _find_topic
+    cdef set _granted_groups
+    cdef set _granted_topics
 
     @cython.locals(commit=Commit, group=KnownGroup, append=FastAppend, log=LogTail)
-    cpdef object answer(self, bytearray frame, object now, long long now_ms)
+    cpdef object answer(self, bytearray frame, object now, long long now_ms, set granted_groups, set granted_topics)
 
     @cython.locals(
         raw="const unsigned char*", version=cython.longlong, position=Py_ssize_t, client_id_size=Py_ssize_t, size=Py_ssize_t,

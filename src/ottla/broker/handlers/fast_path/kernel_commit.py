@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ottla.broker.handlers.fast_path.kernel_commit_records import Commit, KnownGroup, KnownTopic
-    from ottla.broker.request import Pending
+    from ottla.broker.requests.context import Pending
     from ottla.coordinator.contract import Instant
 
 _API_KEY = 8
@@ -55,7 +55,7 @@ class FastCommit:
     `find_group` and `find_topic` remember what they find; None: it is not here.
     """
 
-    __slots__ = ("_find_group", "_find_topic", "_groups")
+    __slots__ = ("_find_group", "_find_topic", "_granted_groups", "_granted_topics", "_groups")
 
     def __init__(
         self,
@@ -66,12 +66,24 @@ class FastCommit:
         self._groups = groups
         self._find_group = find_group
         self._find_topic = find_topic
+        self._granted_groups: set[str | bytes] | None = None
+        self._granted_topics: set[str | bytes] | None = None
 
-    def answer(self, frame: bytearray, now: Instant, now_ms: int) -> bytearray | Pending | None:
+    def answer(
+        self,
+        frame: bytearray,
+        now: Instant,
+        now_ms: int,
+        granted_groups: set[str | bytes] | None,
+        granted_topics: set[str | bytes] | None,
+    ) -> bytearray | Pending | None:
         """The whole reply to the commit in `frame`, now or later; None, with nothing changed, leaves it to `offset_commit.py`.
 
+        So it does if the granted names (None: all) lack the group or a topic.
         If the log's disk fails, the shard is given up, and the error for clients is raised.
         """
+        self._granted_groups = granted_groups
+        self._granted_topics = granted_topics
         try:
             commit = self._read(frame, len(frame), now_ms)
         except UnicodeDecodeError:
@@ -126,6 +138,8 @@ class FastCommit:
                 return None
         if not _may_append(group):
             return None
+        if self._granted_groups is not None and group.group_id not in self._granted_groups:
+            return None
         commit = group.begin(frame, version, now_ms)
         commit.generation = fields.number(raw, position, 4)
         size, position = fields.uvarint(raw, position + 4, end)
@@ -172,6 +186,8 @@ class FastCommit:
             topic = self._find_topic(group, name, commit.version >= _TOPIC_IDS_SINCE)
             if topic is None:
                 return -1
+        if self._granted_topics is not None and topic.name not in self._granted_topics:
+            return -1
         stop = position
         count, position = fields.uvarint(raw, position, end)
         if count < 2 or count - 1 + len(commit.indexes) > _ELEMENTS_MAX:

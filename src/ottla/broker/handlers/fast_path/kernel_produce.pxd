@@ -42,6 +42,7 @@ cdef class FastProduce:
     cdef int _acks
     cdef dict _by_id
     cdef dict _by_name
+    cdef set _granted
     cdef long long _requests
     cdef long long _timeout_ms
 
@@ -49,7 +50,7 @@ cdef class FastProduce:
         topics=list, appended=list, has_failed=bint, is_unsettled=bint, one=Appended, first=Py_ssize_t, count=Py_ssize_t,
         partition=PartitionTail, unsettled=Unsettled, acks=cython.int, timeout_ms=cython.longlong,
     )
-    cpdef object answer(self, bytearray frame, long long now_ms)
+    cpdef object answer(self, bytearray frame, long long now_ms, set granted)
 
     @cython.locals(
         version=cython.int, position=Py_ssize_t, client_id_size=Py_ssize_t, acks=cython.int, count=Py_ssize_t, _=Py_ssize_t,
@@ -60,7 +61,7 @@ cdef class FastProduce:
     ) except -1
 
     @cython.locals(
-        start=Py_ssize_t, size=Py_ssize_t, name_at=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t,
+        start=Py_ssize_t, size=Py_ssize_t, name_at=Py_ssize_t, topic_id=bytes, name=str, stop=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t,
         index=cython.int, records_at=Py_ssize_t, held=dict, one=Appended, raw="const unsigned char*",
         partition=PartitionTail, append=FastAppend, batch=CheckedBatch,
     )

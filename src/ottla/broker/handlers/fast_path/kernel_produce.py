@@ -83,27 +83,30 @@ class Unsettled:
 class FastProduce:
     """Answers produce requests from their frames; one per node."""
 
-    __slots__ = ("_acks", "_by_id", "_by_name", "_requests", "_timeout_ms")
+    __slots__ = ("_acks", "_by_id", "_by_name", "_granted", "_requests", "_timeout_ms")
 
     def __init__(self, by_id: dict[bytes, dict[int, Partition]], by_name: dict[str, dict[int, Partition]]) -> None:
         self._by_id = by_id
         self._by_name = by_name
+        self._granted: set[str | bytes] | None = None
         self._requests = 0
         self._acks = 0
         self._timeout_ms = 0
 
     def answer(
-        self, frame: bytearray, now_ms: int
+        self, frame: bytearray, now_ms: int, granted: set[str | bytes] | None
     ) -> bytearray | Unsettled | list[tuple[bytes, list[Appended]]] | dict[PartitionTail, CheckedBatch]:
         """The whole reply to the produce request in `frame`; with what it waits for, if other replicas must have the batches.
 
         A list where a disk failed amid it: what became of every partition, by the topic's name or id as the request has it.
-        A dict, with nothing changed, where the request is left to `produce.py`: what is known of its batches.
+        A dict, with nothing changed, where the request is left to `produce.py`: what is known of its batches. So it is if
+        `granted` (None: all may be written to) lacks the name or id of a topic.
         """
         self._requests += 1
         topics: list[tuple[int, int, int]] = []  # where the name or id of each begins and ends, and how many partitions it has
         appended: list[Appended] = []
         view = memoryview(frame)
+        self._granted = granted
         if not self._check(frame, len(frame), view, now_ms, topics, appended):
             return _checked(appended)
         acks, timeout_ms = self._acks, self._timeout_ms
@@ -193,7 +196,10 @@ class FastProduce:
             position += _UUID_SIZE
             if position > end:
                 return -1
-            held = self._by_id.get(bytes(view[start:position]))
+            topic_id = bytes(view[start:position])
+            held = self._by_id.get(topic_id)
+            if self._granted is not None and topic_id not in self._granted:
+                return -1
         else:
             size, position = fields.uvarint(raw, position, end)
             name_at = position
@@ -201,8 +207,11 @@ class FastProduce:
             if size < 1 or position > end:
                 return -1
             try:
-                held = self._by_name.get(str(view[name_at:position], "utf-8"))
+                name = str(view[name_at:position], "utf-8")
             except UnicodeDecodeError:
+                return -1
+            held = self._by_name.get(name)
+            if self._granted is not None and name not in self._granted:
                 return -1
         stop = position
         count, position = fields.uvarint(raw, position, end)

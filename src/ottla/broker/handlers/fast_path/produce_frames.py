@@ -1,6 +1,6 @@
-"""Produce requests answered from frame to frame: the door to `kernel_produce.py`, and what is too rare for it.
+"""Produce requests answered from frame to frame: what calls `kernel_produce.py`, and what is too rare for it.
 
-Dispatch hands `FrameAnswers` every produce request before it decodes it. What it declines has changed nothing: `produce.py`
+The pipeline hands `FrameAnswers` every produce request before it decodes it. What it declines has changed nothing: `produce.py`
 handles it.
 """
 
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers.data.produce import TOPIC_IDS_SINCE, fail
 from ottla.broker.handlers.fast_path.produce_elements import has_many_elements
-from ottla.broker.parked import PARSED_ON_LOOP_BYTES
 from ottla.broker.purgatory.acks import DelayedFrame
-from ottla.broker.request import Declined, Pending
+from ottla.broker.requests.apis import Operation, ResourceType
+from ottla.broker.requests.context import Declined, Pending
+from ottla.broker.requests.parked import PARSED_ON_LOOP_BYTES
 from ottla.ids import Uuid
 from ottla.records.kernels import PURE_ASKED, load_variant
 from ottla.wire.base import Part
@@ -21,6 +22,7 @@ from ottla.wire.varint import decode_uvarint
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition
+    from ottla.broker.requests.authorization import Grants
     from ottla.broker.services import Services
 
 if TYPE_CHECKING or not PURE_ASKED:
@@ -40,9 +42,10 @@ class FrameAnswers:
         self._fast = FastProduce(by_id, services.partitions.by_name)
         self._now_ms = services.world.clock.now_ms
 
-    def answer(self, frame: bytearray) -> list[Part] | ProduceResponse | Pending | Declined:
+    def answer(self, frame: bytearray, grants: Grants | None) -> list[Part] | ProduceResponse | Pending | Declined:
         """The reply, now or later; the response where a disk failed amid the request; or that the request was declined."""
-        reply = self._fast.answer(frame, self._now_ms())
+        granted = None if grants is None else grants.granted(Operation.WRITE, ResourceType.TOPIC)
+        reply = self._fast.answer(frame, self._now_ms(), granted)
         if isinstance(reply, bytearray):
             return [reply]
         if isinstance(reply, dict):

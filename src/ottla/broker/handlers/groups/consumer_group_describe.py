@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from ottla.broker.handlers.groups.group_calls import code_of, describe_each
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.consumer_group_describe import (

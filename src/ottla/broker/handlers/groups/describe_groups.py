@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.groups.group_calls import code_of, describe_each
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext
 from ottla.coordinator.groups.group import CLASSIC
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from ottla.broker.handlers.cluster.cluster_view import GROUP_OPERATIONS
-from ottla.broker.lane import Pauses
-from ottla.broker.request import RequestContext
+from ottla.broker.requests.context import RequestContext
+from ottla.broker.requests.scheduler import Pauses
 from ottla.coordinator.contract import Caller
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

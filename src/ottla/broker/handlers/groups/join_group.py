@@ -8,7 +8,7 @@ assignment.
 from __future__ import annotations
 
 from ottla.broker.handlers.groups.group_calls import caller_of, check_group_id, code_of
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
 from ottla.coordinator.groups.classic.answers import NotAnswered, not_joined
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.groups.group_calls import caller_of, check_group_id, code_of
 from ottla.broker.handlers.portions import PendingPortions, handle_in_portions
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.elements import has_many_elements

@@ -10,8 +10,8 @@ from functools import partial
 
 from ottla.broker.handlers.groups.group_calls import code_of
 from ottla.broker.handlers.portions import PORTION
-from ottla.broker.lane import Pauses
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext
+from ottla.broker.requests.scheduler import Pauses
 from ottla.coordinator.contract import Instant
 from ottla.coordinator.groups.shard import GroupShard
 from ottla.errors import KafkaError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.groups.group_calls import caller_of, code_of
 from ottla.broker.handlers.portions import PendingPortions, handle_in_portions
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.wire.elements import has_many_elements
 from ottla.wire.messages.offset_commit import (
@@ -21,7 +21,7 @@ from ottla.wire.messages.offset_commit import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.dispatch import AnswersFrames
+    from ottla.broker.requests.pipeline import AnswersFrames
     from ottla.broker.services import Services
 
 

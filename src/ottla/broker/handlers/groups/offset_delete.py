@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ottla.broker.handlers.groups.group_calls import code_of
 from ottla.broker.handlers.portions import PendingPortions, handle_in_portions
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.elements import has_many_elements

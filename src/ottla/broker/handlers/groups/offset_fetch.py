@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.groups.group_calls import code_of
 from ottla.broker.handlers.portions import join, portions_of
-from ottla.broker.lane import Pauses
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext
+from ottla.broker.requests.scheduler import Pauses
 from ottla.coordinator.contract import Effects, Instant, Reply
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

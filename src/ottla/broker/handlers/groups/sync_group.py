@@ -6,7 +6,7 @@ v3: group.instance.id of static members. v5: protocol type and protocol, in requ
 from __future__ import annotations
 
 from ottla.broker.handlers.groups.group_calls import caller_of, check_group_id, code_of
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse

@@ -6,7 +6,7 @@ v2: PRODUCER_FENCED; older clients get INVALID_PRODUCER_EPOCH. v4 has no new fie
 from __future__ import annotations
 
 from ottla.broker.handlers.transactions.transaction_calls import code_for
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
 from ottla.coordinator.contract import Producer
 from ottla.coordinator.placement import partition_for
 from ottla.errors import KafkaError

@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.transactions.transaction_calls import code_for
-from ottla.broker.lane import SMALL_CALL_BYTES, Pauses, in_slices
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext
+from ottla.broker.requests.scheduler import SMALL_CALL_BYTES, Pauses, in_slices
 from ottla.coordinator.contract import Producer
 from ottla.env import OffLoop
 from ottla.errors import KafkaError

@@ -13,8 +13,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.data.hosted_partitions import hosted
-from ottla.broker.lane import in_slices
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
+from ottla.broker.requests.scheduler import in_slices
 from ottla.env import Reserve
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

@@ -8,8 +8,8 @@ There is only version 0.
 
 from __future__ import annotations
 
-from ottla.broker.lane import Pauses
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext
+from ottla.broker.requests.scheduler import Pauses
 from ottla.coordinator.transactions.queries import describe
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

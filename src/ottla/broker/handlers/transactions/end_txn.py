@@ -7,7 +7,7 @@ bump, and the response has the producer's next id and epoch.
 from __future__ import annotations
 
 from ottla.broker.handlers.transactions.transaction_calls import code_for
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.requests.context import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse

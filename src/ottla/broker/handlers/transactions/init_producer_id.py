@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.transactions.transaction_calls import code_for
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -38,7 +38,7 @@ async def _wait(services: Services) -> InitProducerIdResponse:
 
 
 def _initialise(services: Services, request: InitProducerIdRequest, transactional_id: str) -> Handled:
-    from ottla.broker.hosts.coordinators.transactions import NoProducerId  # late: few producers are transactional
+    from ottla.broker.runtime.coordinators.transactions import NoProducerId  # late: few producers are transactional
 
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id must not be empty: name one, or leave it out")

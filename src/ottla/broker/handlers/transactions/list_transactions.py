@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.portions import PORTION
-from ottla.broker.lane import Pauses
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext
+from ottla.broker.requests.scheduler import Pauses
 from ottla.coordinator.transactions.queries import Filters, list_transactions, states_named
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.groups.group_calls import caller_of, code_of
 from ottla.broker.handlers.portions import PendingPortions, handle_in_portions
-from ottla.broker.hosts.coordinators.verification import Begun
-from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.broker.requests.context import Handled, PendingTask, RequestContext
+from ottla.broker.runtime.coordinators.verification import Begun
 from ottla.coordinator.contract import Effects, Instant, Producer, Reply
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -30,7 +30,7 @@ from ottla.wire.messages.txn_offset_commit import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.hosts.coordinators.hosted_shard import HostedShard
+    from ottla.broker.runtime.coordinators.hosted_shard import HostedShard
     from ottla.coordinator.groups.shard import GroupShard
     from ottla.log.producers.verification import VerificationState
 

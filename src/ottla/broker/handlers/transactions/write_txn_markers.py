@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Iterator
 from functools import partial
 
-from ottla.broker.hosts.coordinators.transaction_markers import Marker, MarkerWriter, Outcome
-from ottla.broker.request import Handled, Pending, RequestContext
+from ottla.broker.requests.context import Handled, Pending, RequestContext
+from ottla.broker.runtime.coordinators.transaction_markers import Marker, MarkerWriter, Outcome
 from ottla.coordinator.contract import Producer
 from ottla.errors import KafkaError
 from ottla.ids import TopicPartition

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ottla.broker.hosts.metadata_log import MetadataBatch, read_batch
+from ottla.broker.runtime.metadata_log import MetadataBatch, read_batch
 from ottla.ids import TopicPartition, Uuid
 from ottla.metadata.image.image import MetadataImage
 from ottla.records.batch import BatchView

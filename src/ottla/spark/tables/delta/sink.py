@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ottla.spark.errors import SparkOptionError
+from ottla.spark.errors import SinkError, SparkOptionError
 from ottla.spark.tables.identity import BatchIdentity, TaskIdentity, identity_of_options
 from ottla.spark.tables.parquet_files import WrittenFile, write_files
 from ottla.spark.tables.table_options import IDENTITY, TableOptions
@@ -83,23 +83,31 @@ class DeltaTarget:
     def commit(self, written: list[list[WrittenFile]], batch: BatchIdentity | None, is_overwrite: bool) -> None:
         """Add the files of all tasks in one commit, once for each batch."""
         package = deltalake()
-        table = package.DeltaTable(self.path, storage_options=dict(self.storage) or None)
+        table = self._table()
         transactions = []
         if batch is not None:
-            last = table.transaction_version(batch.query_id)
-            if last is not None and last >= batch.batch_id:
+            if _has_batch(table, batch):
                 logger.info("batch %d of query %s is in %s already", batch.batch_id, batch.query_id, self.path)
                 self.discard(written)
                 return
             transactions = [package.Transaction(app_id=batch.query_id, version=batch.batch_id)]
         now_ms = int(time.time() * 1000)
-        table.create_write_transaction(
-            [self._action(each, now_ms) for files in written for each in files],
-            mode="overwrite" if is_overwrite else "append",
-            schema=table.schema(),
-            partition_by=list(self.partition_columns) or None,
-            commit_properties=package.CommitProperties(app_transactions=transactions),
-        )
+        try:
+            table.create_write_transaction(
+                [self._action(each, now_ms) for files in written for each in files],
+                mode="overwrite" if is_overwrite else "append",
+                schema=table.schema(),
+                partition_by=list(self.partition_columns) or None,
+                commit_properties=package.CommitProperties(app_transactions=transactions),
+            )
+        except package.exceptions.CommitFailedError as problem:
+            if batch is None or not _has_batch(self._table(), batch):
+                raise SinkError(f"the Delta table {self.path} did not take the commit, try again: {problem}") from None
+            # Another run of the query was faster, such as a process that outlived its driver. Or this commit was stored.
+            self.discard(written, may_be_committed=True)
+
+    def _table(self) -> Any:
+        return deltalake().DeltaTable(self.path, storage_options=dict(self.storage) or None)
 
     def discard(self, written: list[list[WrittenFile]], may_be_committed: bool = False) -> None:
         """Remove the files of a batch that is given up. Those that may be in the table stay; a vacuum finds the unused ones."""
@@ -130,6 +138,12 @@ class DeltaTarget:
             filesystem, folder = fs.FileSystem.from_uri(self.path)
             return filesystem, folder.rstrip("/")
         return fs.LocalFileSystem(), self.path.rstrip("/")
+
+
+def _has_batch(table: Any, batch: BatchIdentity) -> bool:
+    """Whether the table has the batch, or a later one of the query."""
+    last = table.transaction_version(batch.query_id)
+    return last is not None and last >= batch.batch_id
 
 
 def delta_target(given: Mapping[str, str], schema: Any) -> tuple[DeltaTarget, BatchIdentity | None]:

@@ -17,13 +17,13 @@ from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 
-class SilentDoor:
+class SilentChannel:
     """A controller without a quorum."""
 
     def __init__(self) -> None:
         self.waiting = 0
 
-    async def forward(self, context: Any, request: Any, timeout_ms: int | None = None) -> None:
+    async def forward(self, request: Any, timeout_ms: int | None = None) -> None:
         self.waiting += 1
         try:
             await asyncio.Event().wait()
@@ -36,27 +36,27 @@ def test_request_without_an_answer_is_refused_in_time_or_given_up(timeout_ms: in
     """After its time the change may still be made; one that is given up has to free its memory."""
 
     async def scenario() -> None:
-        door = SilentDoor()
-        context = context_of(MetadataImage(), ApiKey.CREATE_TOPICS, 7, door=door)
+        channel = SilentChannel()
+        context = context_of(MetadataImage(), ApiKey.CREATE_TOPICS, 7, channel=channel)
         pending = ask_controller(context, CreateTopicsRequest(), timeout_ms)
         await asyncio.sleep(1)
         if not pending.is_done:
-            assert door.waiting == 1
+            assert channel.waiting == 1
             pending.give_up()
             await asyncio.sleep(0)
         _, failure = pending.outcome
         assert isinstance(failure, KafkaError)
         assert failure.code == ErrorCode.REQUEST_TIMED_OUT
         await asyncio.sleep(1)
-        assert door.waiting == still_waiting
+        assert channel.waiting == still_waiting
 
     virtual(scenario())
 
 
-class DoorWithoutController:
-    """Tries until its timeout, as `RemoteDoor` does."""
+class ChannelWithoutController:
+    """Tries until its timeout, as `RemoteChannel` does."""
 
-    async def forward(self, context: Any, request: Any, timeout_ms: int) -> None:
+    async def forward(self, request: Any, timeout_ms: int) -> None:
         await asyncio.sleep(timeout_ms / 1000 + 0.05)
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller is known. Nothing was changed")
 
@@ -64,7 +64,7 @@ class DoorWithoutController:
 @pytest.mark.parametrize("timeout_ms", [1_000, 30_000])
 def test_the_doors_reason_comes_before_the_clients_timeout(timeout_ms: int) -> None:
     async def scenario() -> None:
-        context = context_of(MetadataImage(), ApiKey.CREATE_TOPICS, 7, door=DoorWithoutController())
+        context = context_of(MetadataImage(), ApiKey.CREATE_TOPICS, 7, channel=ChannelWithoutController())
         pending = ask_controller(context, CreateTopicsRequest(), timeout_ms)
         await asyncio.sleep(timeout_ms / 1000 - 0.01)
         assert str(pending.outcome[1]) == "no controller is known. Nothing was changed"
@@ -81,7 +81,7 @@ def test_the_doors_reason_comes_before_the_clients_timeout(timeout_ms: int) -> N
 )
 def test_only_a_change_may_still_take_effect(key: ApiKey, request_: Message, says_change: bool) -> None:
     async def scenario() -> None:
-        context = context_of(MetadataImage(), key, 0, door=SilentDoor())
+        context = context_of(MetadataImage(), key, 0, channel=SilentChannel())
         pending = ask_controller(context, request_, 100)
         await asyncio.sleep(1)
         assert ("take effect" in str(pending.outcome[1])) == says_change

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from tests.support.nodes.images import context_of, image_of
 
+from ottla.broker.channel.forwarded import ForwardedRequest
 from ottla.broker.handlers.admin import raft_voters
-from ottla.broker.request import RequestContext, future_of
+from ottla.broker.requests.context import future_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.base import Message
@@ -15,13 +16,13 @@ from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoter
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
 
-class Door:
+class Channel:
     def __init__(self, answer: Message | KafkaError) -> None:
         self.answer = answer
         self.forwarded: list[tuple[Message, int | None]] = []
 
-    async def forward(self, context: RequestContext, request: Message, timeout_ms: int | None = None) -> Any:
-        self.forwarded.append((request, timeout_ms))
+    async def forward(self, request: ForwardedRequest, timeout_ms: int | None = None) -> Any:
+        self.forwarded.append((request.message, timeout_ms))
         if isinstance(self.answer, KafkaError):
             raise self.answer
         return self.answer
@@ -41,11 +42,11 @@ def test_request_is_forwarded_with_a_little_less_than_its_timeout(
     request_: Message, timeout_ms: int | None, answer: Message
 ) -> None:
     async def scene() -> None:
-        door = Door(answer)
-        context = context_of(image_of([], {}), request_.KEY, 0, door=door, loader=door)
+        channel = Channel(answer)
+        context = context_of(image_of([], {}), request_.KEY, 0, channel=channel, loader=channel)
         assert await future_of(raft_voters.handle(context, request_)) is answer
-        assert door.forwarded == [(request_, timeout_ms)]
-        door.answer = KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller has answered")
+        assert channel.forwarded == [(request_, timeout_ms)]
+        channel.answer = KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller has answered")
         with pytest.raises(KafkaError) as refused:
             await future_of(raft_voters.handle(context, request_))
         response: Any = raft_voters.refuse(context, request_, refused.value)

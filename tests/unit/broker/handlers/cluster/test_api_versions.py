@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from ottla.broker.handlers import MODULES, ON_CONTROLLER
 from ottla.broker.handlers.cluster import api_versions
-from ottla.broker.request import ConnectionInfo, RequestContext
+from ottla.broker.requests.apis import ON_BROKER, ON_CONTROLLER
+from ottla.broker.requests.context import ConnectionInfo, RequestContext
 from ottla.broker.services import Services
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -40,7 +40,7 @@ def ranges(response: ApiVersionsResponse) -> dict[int, tuple[int, int]]:
 def test_what_is_served_on_a_brokers_listener(version: int) -> None:
     response = api_versions.handle(context(version), request())
     sent = decode_all(ApiVersionsResponse, version, encode_bytes(response, version))
-    assert ranges(sent) == {key: APIS[key].advertised() for key in MODULES if "broker" in APIS[key].listeners}
+    assert ranges(sent) == {key: APIS[key].advertised() for key in ON_BROKER if "broker" in APIS[key].listeners}
     assert list(ranges(sent)) == sorted(ranges(sent))
     assert ranges(sent)[ApiKey.PRODUCE] == (0, 13)
     assert ranges(sent)[ApiKey.INIT_PRODUCER_ID] == (0, 5)

@@ -7,9 +7,9 @@ from typing import Any, cast
 from tests.support.raft.replicas import elected, key
 
 from ottla.broker.handlers.cluster import describe_quorum
-from ottla.broker.hosts.quorum_facts import facts_of
-from ottla.broker.lane import Lane
-from ottla.broker.request import ConnectionInfo, RequestContext, future_of
+from ottla.broker.requests.context import ConnectionInfo, RequestContext, future_of
+from ottla.broker.requests.scheduler import Scheduler
+from ottla.broker.runtime.quorum_facts import facts_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.describe_quorum import (
@@ -21,13 +21,13 @@ from ottla.wire.messages.describe_quorum import (
 
 
 def described(
-    is_leader: bool = True, topic: str = "__cluster_metadata", version: int = 2, door: Any = None, is_controller: bool = True
+    is_leader: bool = True, topic: str = "__cluster_metadata", version: int = 2, channel: Any = None, is_controller: bool = True
 ) -> Any:
     replica = elected()
     replica.follower_fetched(key(2), 1, 6000)
     quorum = SimpleNamespace(is_leader=is_leader, facts=lambda: facts_of(replica, 1_000_000, 7000))
     connection = ConnectionInfo(1, "CONTROLLER", ("h", 1), is_controller)
-    services = cast(Any, SimpleNamespace(quorum=quorum, door=door, lane=Lane(lambda: 0.0)))
+    services = cast(Any, SimpleNamespace(quorum=quorum, channel=channel, scheduler=Scheduler(lambda: 0.0)))
     context = RequestContext(services, connection, DescribeQuorumRequest.KEY, version, 1, "c", 0.0)
     asked = DescribeQuorumRequestTopicData(topic_name=topic, partitions=[DescribeQuorumRequestPartitionData()])
     return describe_quorum.handle(context, DescribeQuorumRequest(topics=[asked]))
@@ -51,15 +51,15 @@ def test_broker_forwards_to_the_leader_until_it_answers() -> None:
     answer = DescribeQuorumResponse()
     asked: list[int] = []
 
-    async def forward(context: RequestContext, request: Any, timeout_ms: int) -> DescribeQuorumResponse:
+    async def forward(request: Any, timeout_ms: int) -> DescribeQuorumResponse:
         asked.append(timeout_ms)
         if len(asked) < 3:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no leader is known")
         return answer
 
     async def run() -> None:
-        door = SimpleNamespace(forward=forward)
-        assert await future_of(described(is_leader=False, door=door, is_controller=False)) is answer
+        channel = SimpleNamespace(forward=forward)
+        assert await future_of(described(is_leader=False, channel=channel, is_controller=False)) is answer
 
     asyncio.run(run())
     assert len(asked) == 3

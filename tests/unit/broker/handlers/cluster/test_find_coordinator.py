@@ -8,7 +8,7 @@ from tests.support.nodes.images import context_of, image_of
 from tests.support.peers.raw_client import RawClient
 
 from ottla.broker.handlers.cluster import find_coordinator
-from ottla.broker.request import Pending, future_of
+from ottla.broker.requests.context import Pending, future_of
 from ottla.broker.solo_settings import solo_settings
 from ottla.config.broker import BrokerConfig
 from ottla.coordinator.placement import partition_for
@@ -83,7 +83,7 @@ def test_internal_topic_has_its_partitions_and_can_be_read() -> None:
 
 
 def test_a_topic_that_another_node_has_just_created_is_not_available_yet() -> None:
-    class Door:
+    class Channel:
         async def call(self, request: object, timeout_ms: int | None = None) -> CreateTopicsResponse:
             return CreateTopicsResponse(topics=[CreatableTopicResult(name=OFFSETS_TOPIC)])
 
@@ -94,7 +94,7 @@ def test_a_topic_that_another_node_has_just_created_is_not_available_yet() -> No
             image_of([], {}),
             ApiKey.FIND_COORDINATOR,
             6,
-            door=Door(),
+            channel=Channel(),
             settings=SimpleNamespace(current=BrokerConfig.from_settings(solo_settings("localhost", 0, "/data"))),
             loader=SimpleNamespace(caught_up=lambda: done),
         )

@@ -7,12 +7,12 @@ from tests.support.logs.batches import make_batch
 from tests.support.nodes.data_node import DataNode, append, run
 from tests.support.nodes.held_partitions import HeldPartitions, virtual
 
-from ottla.broker import lane as lanes
-from ottla.broker.dispatch import Dispatcher
 from ottla.broker.handlers.data import delete_records
-from ottla.broker.parked import Parked
-from ottla.broker.purgatory.waiting_memory import GRACE_S
-from ottla.broker.request import ConnectionInfo
+from ottla.broker.requests import memory
+from ottla.broker.requests.context import ConnectionInfo
+from ottla.broker.requests.memory import GRACE_S
+from ottla.broker.requests.parked import Parked
+from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.config.topic import LogConfig
 from ottla.errors.codes import ErrorCode
 from ottla.wire.headers import encode_request
@@ -127,7 +127,7 @@ def test_empty_request_gets_an_empty_response(node: DataNode) -> None:
 
 def test_large_requests_that_wait_for_a_replica_do_not_hold_up_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of them take all memory for large requests, and would hold it for as long as their clients say."""
-    monkeypatch.setattr(lanes, "MEMORY_BYTES", 2 << 20)
+    monkeypatch.setattr(memory, "SHARE_BYTES", 2 << 20)
 
     async def scenario() -> None:
         held = await HeldPartitions.open()
@@ -135,15 +135,15 @@ def test_large_requests_that_wait_for_a_replica_do_not_hold_up_the_next_one(monk
         await held.make_topic("t", replicas=(1, 2))
         held.produce("t", 0, make_batch(b"x"), acks=1)
         held.partition("t").follower_fetches(2, 1, 0, 7)
-        dispatcher = Dispatcher(held.services)
-        held.services.lane = dispatcher.lane
+        pipeline = RequestPipeline(held.services)
+        held.services.scheduler = pipeline.scheduler
 
         def ask(topic: str) -> Parked:
             named = [DeleteRecordsPartition(partition_index=0, offset=1)] * 5000  # 1.6 MB, parsed
             request = DeleteRecordsRequest(timeout_ms=3_600_000, topics=[DeleteRecordsTopic(name=topic, partitions=named)])
             frame = bytearray(b"".join(bytes(part) for part in encode_request(request, 2, 1, "test")))[4:]
             connection = ConnectionInfo(len(asked), "PLAINTEXT", ("peer", 1))
-            parked = dispatcher.dispatch(connection, frame)
+            parked = pipeline.handle(connection, frame)
             assert isinstance(parked, Parked)
             asked.append(parked)
             return parked

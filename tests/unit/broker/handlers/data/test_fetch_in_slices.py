@@ -9,8 +9,8 @@ from tests.support.peers.fetching import bytes_of, fetch_of, found, node, part, 
 
 from ottla.broker.fetch_sessions import Answers, FetchedPartition
 from ottla.broker.handlers.data import fetch
-from ottla.broker.lane import SlicedWork
-from ottla.broker.request import future_of
+from ottla.broker.requests.context import future_of
+from ottla.broker.requests.scheduler import SlicedWork
 from ottla.errors.codes import ErrorCode
 
 

@@ -9,7 +9,7 @@ from tests.support.nodes.held_partitions import HeldPartitions, virtual, waiting
 from tests.support.peers.fetching import MEGABYTE, bytes_of, fetch_of, found, node, part, values
 
 from ottla.broker import fetch_sessions
-from ottla.broker.request import Pending
+from ottla.broker.requests.context import Pending
 from ottla.errors.codes import ErrorCode
 
 

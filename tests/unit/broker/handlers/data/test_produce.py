@@ -7,7 +7,7 @@ from tests.support.logs.batches import T0, make_batch, records_of, values_of
 from tests.support.nodes.held_partitions import HeldPartitions, only_answer, virtual, waiting
 
 from ottla.broker.handlers.data import produce
-from ottla.broker.request import CloseConnection, Pending
+from ottla.broker.requests.context import CloseConnection, Pending
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid

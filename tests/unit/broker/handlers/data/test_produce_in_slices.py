@@ -7,8 +7,8 @@ from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, virtual, waiting
 
 from ottla.broker.handlers.data import produce
-from ottla.broker.lane import SLICE_S, SlicedWork
-from ottla.broker.request import CloseConnection, Pending, future_of
+from ottla.broker.requests.context import CloseConnection, Pending, future_of
+from ottla.broker.requests.scheduler import SLICE_S, SlicedWork
 from ottla.errors.codes import ErrorCode
 from ottla.records.compression import Codec
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -52,7 +52,7 @@ class Steady:
 def test_they_are_answered_together_and_others_have_turns_between(flush: dict[str, object]) -> None:
     async def scenario() -> None:
         held = await opened(**flush)
-        held.services.lane.now_s = Steady(SLICE_S)
+        held.services.scheduler.now_s = Steady(SLICE_S)
         handled = produce.handle(held.context(0, 12), request())
         assert isinstance(handled, SlicedWork)
         assert handled.holds_back, "the order of requests is kept"
@@ -74,7 +74,7 @@ def test_they_are_answered_together_and_others_have_turns_between(flush: dict[st
 def test_a_request_is_abandoned_between_two_slices() -> None:
     async def scenario() -> None:
         held = await opened(**{"flush.messages": 1})
-        held.services.lane.now_s = Steady(SLICE_S)
+        held.services.scheduler.now_s = Steady(SLICE_S)
         handled = produce.handle(held.context(0, 12), request())
         assert isinstance(handled, SlicedWork)
         handled.abandon()

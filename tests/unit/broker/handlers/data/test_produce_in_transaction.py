@@ -9,7 +9,7 @@ from tests.support.nodes.transaction_node import TOPIC, TransactionNode
 
 from ottla.broker.handlers.data import produce
 from ottla.broker.handlers.transactions import add_partitions_to_txn
-from ottla.broker.request import Pending
+from ottla.broker.requests.context import Pending
 from ottla.coordinator.contract import Producer
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TRANSACTIONS_TOPIC

@@ -15,13 +15,16 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.support.nodes.held_partitions import NODE, HeldPartitions, virtual
+from tests.support.nodes.rules import Denying, Throttling
 
-from ottla.broker.dispatch import Dispatcher
 from ottla.broker.handlers.fast_path.commit_frames import FrameAnswers
-from ottla.broker.hosts.coordinators.groups import GroupHost
-from ottla.broker.hosts.coordinators.loading import load_shard
-from ottla.broker.parked import Parked
-from ottla.broker.request import CloseConnection, ConnectionInfo, Pending
+from ottla.broker.requests.apis import ResourceType
+from ottla.broker.requests.authorization import Grants
+from ottla.broker.requests.context import CloseConnection, ConnectionInfo, Pending
+from ottla.broker.requests.parked import Parked
+from ottla.broker.requests.pipeline import RequestPipeline
+from ottla.broker.runtime.coordinators.groups import GroupRuntime
+from ottla.broker.runtime.coordinators.loading import load_shard
 from ottla.env.repeated_lines import RepeatedLines
 from ottla.ids import OFFSETS_TOPIC, Uuid
 from ottla.log.read import Isolation
@@ -45,7 +48,6 @@ from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAss
 STEPS = 50
 PARTITIONS = 3
 API_KEY = 8
-INFO = ConnectionInfo(1, "PLAINTEXT", ("peer.example", 5123))
 CONFIGS: list[dict[str, object]] = [
     {},
     {"segment.bytes": 1_048_576, "index.interval.bytes": 100},
@@ -60,8 +62,12 @@ NO_TOPICS = bytes(6) + b"\xff\xff\xff\xff"
 class Story:
     """Topics and groups on one node, some with members, and chance."""
 
-    def __init__(self, seed: int, is_fast: bool = True, is_replicated: bool = False) -> None:
+    def __init__(self, seed: int, is_fast: bool = True, is_replicated: bool = False, has_rules: bool = False) -> None:
         self.seed = seed
+        self.info = ConnectionInfo(1, "PLAINTEXT", ("peer.example", 5123))
+        self.authorizer = Denying() if has_rules else None
+        """Denies other things every few requests."""
+        self.throttle = Throttling() if has_rules else None
         self.is_replicated = is_replicated
         """Whether the offsets have a follower, which fetches from time to time."""
         self.chance = random.Random(seed)
@@ -87,7 +93,7 @@ class Story:
         replicas = (1, 2) if self.is_replicated else (1,)
         await held.make_topic(OFFSETS_TOPIC, PARTITIONS, {"cleanup.policy": "compact", **config}, replicas=replicas)
         self.following = asyncio.ensure_future(self.follow())
-        self.host = GroupHost(
+        self.host = GroupRuntime(
             held.services.world,
             held.settings,
             held.partitions,
@@ -95,8 +101,10 @@ class Story:
             RepeatedLines(held.services.world.clock, logging.getLogger("ottla.test")),
         )
         held.services.coordinators = SimpleNamespace(groups=self.host)
-        self.dispatcher = Dispatcher(held.services)
-        assert self.dispatcher._route(INFO, API_KEY) is not None
+        self.pipeline = RequestPipeline(held.services)
+        self.pipeline.authorization.authorizer = self.authorizer
+        self.pipeline.throttle = self.throttle
+        assert self.pipeline._route(self.info, API_KEY) is not None
         self.answers = FrameAnswers(held.services)
         await self.join("classic", None)
         await self.join("static", "instance")
@@ -158,6 +166,10 @@ class Story:
         for step in range(STEPS):
             if step == STEPS // 2 and self.seed % 5 == 0:
                 self.held.disk.faults.append(Fault("append", f"*/{OFFSETS_TOPIC}-1/*", 5, times=1))
+            if self.authorizer is not None and step % 7 == 3:
+                group = (ResourceType.GROUP, self.chance.choice(list(self.members)))
+                topic = (ResourceType.TOPIC, self.chance.choice(["one", "two"]))
+                self.authorizer.deny(*self.chance.choice([[group], [topic], [group, topic], [], []]))
             for _ in range(self.chance.randrange(1, 4) if self.is_crowded else 1):
                 self.send(self.frame())
             await asyncio.sleep(self.chance.choice([0, 0.001, 0.5]))
@@ -165,7 +177,7 @@ class Story:
                 await self.change_the_cluster()
         await asyncio.sleep(1)
         self.following.cancel()
-        counters = self.dispatcher.counters.apis[API_KEY]
+        counters = self.pipeline.counters.apis[API_KEY]
         return {
             "replies": [self.shown(reply) for reply in self.replies],
             "counters": [counters.requests, counters.errors, counters.bytes_in, counters.bytes_out],
@@ -174,15 +186,15 @@ class Story:
         }
 
     def send(self, frame: bytearray) -> None:
-        self.dispatcher._fast_paths = {API_KEY: self} if self.is_fast else {}
+        self.pipeline._fast_paths = {API_KEY: self} if self.is_fast else {}
         try:
-            self.replies.append(self.dispatcher.dispatch(INFO, frame))
+            self.replies.append(self.pipeline.handle(self.info, frame))
         except CloseConnection as ended:
             self.replies.append(f"closed: {ended}")
 
-    def answer(self, frame: bytearray) -> list[Part] | Pending | None:
-        """In place of what dispatch would ask, which is asked and counted here."""
-        parts = self.answers.answer(frame)
+    def answer(self, frame: bytearray, grants: Grants | None) -> list[Part] | Pending | None:
+        """In place of what the pipeline would ask, which is asked and counted here."""
+        parts = self.answers.answer(frame, grants)
         self.fast += parts is not None
         return parts
 

@@ -12,11 +12,13 @@ from typing import Any
 
 from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, virtual
+from tests.support.nodes.rules import Denying, Throttling
 
-from ottla.broker.dispatch import Dispatcher
 from ottla.broker.handlers.fast_path.produce_frames import FrameAnswers
-from ottla.broker.parked import Parked
-from ottla.broker.request import CloseConnection, ConnectionInfo, Declined, Pending
+from ottla.broker.requests.authorization import Grants
+from ottla.broker.requests.context import CloseConnection, ConnectionInfo, Declined, Pending
+from ottla.broker.requests.parked import Parked
+from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.ids import Uuid
 from ottla.log.read import Isolation
 from ottla.records.compression import Codec
@@ -27,7 +29,6 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 
 STEPS = 40
 PARTITIONS = 3
-INFO = ConnectionInfo(1, "PLAINTEXT", ("peer.example", 5123))
 CONFIGS: list[dict[str, object]] = [
     {},
     {"segment.bytes": 1_048_576, "index.interval.bytes": 100},
@@ -42,8 +43,12 @@ CONFIGS: list[dict[str, object]] = [
 class Story:
     """Two topics on one node, a few producers, and chance."""
 
-    def __init__(self, seed: int, is_fast: bool = True, is_replicated: bool = False) -> None:
+    def __init__(self, seed: int, is_fast: bool = True, is_replicated: bool = False, has_rules: bool = False) -> None:
         self.seed = seed
+        self.info = ConnectionInfo(1, "PLAINTEXT", ("peer.example", 5123))
+        self.authorizer = Denying() if has_rules else None
+        """Denies other things every few requests."""
+        self.throttle = Throttling() if has_rules else None
         self.is_replicated = is_replicated
         """Whether partitions have a follower, which fetches by chance."""
         self.chance = random.Random(seed)
@@ -59,8 +64,10 @@ class Story:
         for topic in ("one", "two"):
             config = CONFIGS[self.seed % len(CONFIGS)] if topic == "two" else {}
             self.ids[topic] = await held.make_topic(topic, PARTITIONS, config, replicas=(1, 2) if self.is_replicated else (1,))
-        self.dispatcher = Dispatcher(held.services)
-        assert self.dispatcher._route(INFO, 0) is not None
+        self.pipeline = RequestPipeline(held.services)
+        self.pipeline.authorization.authorizer = self.authorizer
+        self.pipeline.throttle = self.throttle
+        assert self.pipeline._route(self.info, 0) is not None
         self.answers = FrameAnswers(held.services)
 
     async def tell(self) -> dict[str, Any]:
@@ -68,12 +75,14 @@ class Story:
         for step in range(STEPS):
             if step == STEPS // 2 and self.seed % 5 == 0:
                 self.held.disk.faults.append(Fault("append", "*/one-1/*", 5, times=1))
+            if self.authorizer is not None and step % 7 == 3:
+                self.authorizer.deny_topics(*self.chance.choice([["one"], ["two"], ["one", "two"], [], []]))
             self.send(self.frame(step))
             if self.is_replicated:
                 await self.replicate()
         if self.is_replicated:
             await asyncio.sleep(2)  # what still waits times out
-        counters = self.dispatcher.counters.apis[0]
+        counters = self.pipeline.counters.apis[0]
         return {
             "replies": self.replies,
             "counters": [counters.requests, counters.errors, counters.bytes_in, counters.bytes_out],
@@ -81,9 +90,9 @@ class Story:
         }
 
     def send(self, frame: bytearray) -> None:
-        self.dispatcher._fast_paths = {0: self} if self.is_fast else {}
+        self.pipeline._fast_paths = {0: self} if self.is_fast else {}
         try:
-            reply = self.dispatcher.dispatch(INFO, frame)
+            reply = self.pipeline.handle(self.info, frame)
         except CloseConnection as ended:
             self.replies.append(f"closed: {ended}")
             return
@@ -115,9 +124,9 @@ class Story:
                 await self.held.change(topic, index, isr=self.chance.choice([[1], [1, 2]]))
         await asyncio.sleep(0)
 
-    def answer(self, frame: bytearray) -> list[Part] | Message | Pending | Declined:
-        """In place of what dispatch would ask, which is asked and counted here."""
-        parts = self.answers.answer(frame)
+    def answer(self, frame: bytearray, grants: Grants | None) -> list[Part] | Message | Pending | Declined:
+        """In place of what the pipeline would ask, which is asked and counted here."""
+        parts = self.answers.answer(frame, grants)
         self.fast += not isinstance(parts, Declined)
         return parts
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.support.nodes.held_partitions import virtual
 from tests.unit.broker.handlers.fast_path.commit_story import CONFIGS, Story
 
 from ottla.broker.handlers.fast_path import commit_frames, kernel_commit
+from ottla.broker.requests.throttle import Usage
 from ottla.records.kernels import PURE_ASKED, is_compiled, load_variant
 from ottla.wire.elements import MANY_ELEMENTS
 from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -34,6 +36,23 @@ def on_fast_path(seed: int) -> tuple[Any, int]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_fast_path_and_general_path_give_the_same_replies(seed: int) -> None:
     assert on_fast_path(seed)[0] == told(Story(seed, is_fast=False))
+
+
+def used(usage: Usage) -> tuple[Any, ...]:
+    """What is the same on both paths."""
+    return usage.client_id, usage.quota, usage.request_bytes, usage.reply_bytes
+
+
+@pytest.mark.parametrize("is_replicated", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_denied_parts_and_throttle_times_are_the_same_on_both_paths(seed: int, is_replicated: bool) -> None:
+    """Access changes every few requests, and clients are slowed down."""
+    fast, general = (Story(seed, is_fast, is_replicated, has_rules=True) for is_fast in (True, False))
+    replies = told(fast)
+    assert replies == told(general)
+    assert replies != told(Story(seed, is_replicated=is_replicated))
+    assert fast.info.muted_until_s > 0
+    assert Counter(map(used, fast.throttle.used)) == Counter(map(used, general.throttle.used))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -109,6 +128,6 @@ def test_commits_of_many_partitions_are_left_to_the_general_path(
                 for start in range(0, count, per_topic)
             ]
             frame = story.framed(OffsetCommitRequest(group_id="a", topics=topics), 10)
-            assert isinstance(story.answers.answer(frame), list) is is_fast
+            assert isinstance(story.answers.answer(frame, None), list) is is_fast
 
     virtual(scenario())

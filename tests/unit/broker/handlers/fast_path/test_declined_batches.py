@@ -7,8 +7,8 @@ import pytest
 from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, virtual
 
-from ottla.broker.dispatch import Dispatcher
-from ottla.broker.request import ConnectionInfo
+from ottla.broker.requests.context import ConnectionInfo
+from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.errors.codes import ErrorCode
 from ottla.records import batch as batch_module
 from ottla.records import kernel_batch, kernels
@@ -73,13 +73,13 @@ async def produced(
     """The error codes of a request with these batches, one for each of the partitions `indexes`."""
     held = await HeldPartitions.open()
     await held.make_topic("t", 3, config)
-    dispatcher = Dispatcher(held.services)
-    assert dispatcher._route(INFO, 0) is not None
+    pipeline = RequestPipeline(held.services)
+    assert pipeline._route(INFO, 0) is not None
     data = [PartitionProduceData(index=index, records=bytes(batch)) for index, batch in zip(indexes, batches, strict=False)]
     request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=data)])
     checksums.clear()
     frame = b"".join(bytes(part) for part in encode_request(request, VERSION, 1, None))  # type: ignore[arg-type]
-    reply = dispatcher.dispatch(INFO, bytearray(frame[4:]))
+    reply = pipeline.handle(INFO, bytearray(frame[4:]))
     computed = list(checksums)
     if not isinstance(reply, list):
         return [0] if len(computed) == 1 else computed  # parked until the flush

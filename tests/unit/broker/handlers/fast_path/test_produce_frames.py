@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.unit.broker.handlers.fast_path.produce_story import CONFIGS, PARTITIO
 
 from ottla.broker.handlers.fast_path import kernel_produce, produce_frames
 from ottla.broker.partitions.partition import Partition
+from ottla.broker.requests.throttle import Usage
 from ottla.errors.codes import ErrorCode
 from ottla.records.kernels import PURE_ASKED, is_compiled, load_variant
 from ottla.sim.faults import Fault
@@ -31,6 +33,23 @@ def told(story: Story) -> Any:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_fast_path_and_general_path_give_the_same_replies(seed: int) -> None:
     assert told(Story(seed)) == told(Story(seed, is_fast=False))
+
+
+def used(usage: Usage) -> tuple[Any, ...]:
+    """What is the same on both paths."""
+    return usage.client_id, usage.quota, usage.request_bytes, usage.reply_bytes
+
+
+@pytest.mark.parametrize("is_replicated", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_denied_parts_and_throttle_times_are_the_same_on_both_paths(seed: int, is_replicated: bool) -> None:
+    """Access changes every few requests, and clients are slowed down."""
+    fast, general = (Story(seed, is_fast, is_replicated, has_rules=True) for is_fast in (True, False))
+    replies = told(fast)
+    assert replies == told(general)
+    assert replies != told(Story(seed, is_replicated=is_replicated))
+    assert fast.info.muted_until_s > 0
+    assert Counter(map(used, fast.throttle.used)) == Counter(map(used, general.throttle.used))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -101,7 +120,7 @@ def test_no_request_is_handled_amid_another_that_finds_its_disk_failed() -> None
             request = ProduceRequest(
                 transactional_id=None, acks=-1, topic_data=[TopicProduceData(name="t", partition_data=data)]
             )
-            answers.answer(bytearray(b"".join(encode_request(request, 9, 1, None)))[4:])  # type: ignore[arg-type]  # buffers
+            answers.answer(bytearray(b"".join(encode_request(request, 9, 1, None)))[4:], None)  # type: ignore[arg-type]  # buffers
 
         class Repeating:
             """A parked request. When it is answered, its connection handles the next one: a repeat of the producer's batch."""

@@ -9,7 +9,7 @@ from tests.support.peers.group_requests import GroupRequests
 from tests.support.peers.raw_client import RawClient
 
 from ottla.broker.handlers.groups.list_groups import handle, refuse
-from ottla.broker.request import PendingTask, RequestContext, future_of
+from ottla.broker.requests.context import PendingTask, RequestContext, future_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.testing import Broker

@@ -1,0 +1,1 @@
+"""Requests that only nodes of the cluster send, on controllers' listeners."""

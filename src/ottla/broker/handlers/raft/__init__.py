@@ -1,1 +1,0 @@
-"""The requests between replicas of the metadata log, on controllers' listeners. The replica answers them (`ottla.raft`)."""

@@ -1,0 +1,38 @@
+"""Rules for the stages of the request pipeline: who may do what, and who is slowed down."""
+
+from ottla.broker.requests.apis import ResourceType
+from ottla.broker.requests.throttle import Usage
+from ottla.ids import Principal
+
+
+class Denying:
+    """An authorizer that denies what is in `denied`: pairs of resource type and name. Changing them changes its version."""
+
+    def __init__(self, *denied: tuple[int, str]) -> None:
+        self.version = 0
+        self.denied = set(denied)
+        self.asked: list[tuple[Principal, str, int, int, str]] = []
+
+    def deny(self, *denied: tuple[int, str]) -> None:
+        """Deny these from now on, and nothing else."""
+        self.version += 1
+        self.denied = set(denied)
+
+    def deny_topics(self, *names: str) -> None:
+        self.deny(*((ResourceType.TOPIC, name) for name in names))
+
+    def allows(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> bool:
+        self.asked.append((principal, host, operation, resource_type, name))
+        return (resource_type, name) not in self.denied
+
+
+class Throttling:
+    """A throttle that mutes for `delay` of what a request has used."""
+
+    def __init__(self, delay_ms: int = 0) -> None:
+        self.ms = delay_ms
+        self.used: list[Usage] = []
+
+    def delay_ms(self, usage: Usage) -> int:
+        self.used.append(usage)
+        return self.ms if self.ms else usage.request_bytes % 5
