@@ -20,6 +20,12 @@ from ottla.wire.messages.list_offsets import (
 from ottla.wire.messages.metadata import MetadataRequest
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node never shows a new leader of partition 1: the command stops looking soon."""
+    monkeypatch.setattr("ottla.cli.elect_leaders.SEE_LEADER_S", 0.3)
+
+
 @pytest.fixture
 def electing(node: FakeNode) -> FakeNode:
     """Two partitions without a leader. After an election broker 1 leads partition 0; partition 1 cannot be elected."""
