@@ -300,8 +300,8 @@ class ConnectionPool:
 
     def _explained(self, node_id: int, error: LinkError) -> LinkError:
         """An address that the cluster gave, not the user: the reader needs to know where it is set."""
-        if node_id <= BOOTSTRAP_ID or not isinstance(error, ConnectFailed):
-            return error
+        if node_id <= BOOTSTRAP_ID or not isinstance(error, ConnectFailed) or error.address == f"node {node_id}":
+            return error  # the last: it has no address, because it is not in the metadata
         if error.is_refused:
             text = f"broker {node_id} at {error.address} does not answer: start it, or check its advertised.listeners"
             return ConnectFailed(error.address, text, error.is_retriable)

@@ -200,8 +200,10 @@ def test_person_is_told_at_once_that_there_is_no_such_broker() -> None:
 
     with pytest.raises(BrokerNotAvailableError, match=r"broker 7 is not in the cluster, or is down: .* up are 1, 2"):
         ask_cluster(script, {}, waits_for_brokers=False, timeout_ms=60_000)
-    with pytest.raises(TimeoutError):
+    # Others wait until their time is over. Which error comes then depends on what the last attempt was about.
+    with pytest.raises((TimeoutError, NetworkError)) as late:
         ask_cluster(script, {}, timeout_ms=1_000)
+    assert "advertised.listeners" not in str(late.value)
 
 
 def test_person_needs_one_connection_to_the_node_of_the_bootstrap_address() -> None:
