@@ -32,6 +32,8 @@ REFRESH_S = 10.0
 STARTING_MAX = 2
 """How many queries may start at a time: each starts Python processes, and breaks if one does not connect within 10 s."""
 STARTING_POLL_S = 0.05
+STARTING_WAIT_S = 30.0
+"""How long a flow waits for others to have started: one that hangs must not keep it back."""
 NOT_CONNECTED = "Python worker failed to connect back"
 """Spark's error where a Python process has not started within 10 s: no setting changes that. Nothing of the batch is done."""
 STARTS_AGAIN_MAX = 10
@@ -159,8 +161,10 @@ class Run:
 
     def _await_turn(self) -> None:
         """Wait while as many queries as may are starting, so that many flows can start on a busy machine."""
-        while self.starting >= STARTING_MAX and not self._stopping.wait(STARTING_POLL_S):
-            pass
+        until_s = time.monotonic() + STARTING_WAIT_S
+        while self.starting >= STARTING_MAX and time.monotonic() < until_s:
+            if self._stopping.wait(STARTING_POLL_S):
+                return
 
     @property
     def starting(self) -> int:
