@@ -1,1 +1,1 @@
-"""The broker: from a socket to the log and back. net → dispatch → handlers → partitions → reply."""
+"""The broker: from a socket to the log and back. net → requests → handlers → partitions → reply."""

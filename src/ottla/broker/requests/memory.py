@@ -9,8 +9,8 @@ A request takes memory at up to four stations, and each station has a share of i
     waiting     instead of `requests`, when all is done and it only waits         64 MB
 
 The fetches of other brokers have shares of their own of the first two (64 MB each), because requests that hold all of the
-others may wait for just these fetches. Whoever finds a share used up waits, in turns of connections; what others have is never
-taken away, but from slow senders and long waits when others need the memory (`FrameShare.evict_slow`, `WaitingShare`).
+others may wait for just these fetches. A request that finds its share used up waits, in turns of connections; what others have
+is never taken away, but from slow senders and long waits when others need the memory (`FrameShare.evict_slow`, `WaitingShare`).
 
 Frames of up to 64 KB are not counted; the number of connections bounds them. Larger frames count with the size of their
 buffers, which grow as bytes come (`wire/framing.py`):

@@ -34,6 +34,7 @@ class Prepared(NamedTuple):
     """A reply made in a worker thread."""
 
     parts: list[Part]
+    response: Message
     refused: str | None
     """The parts of the request that were refused, for the log."""
 

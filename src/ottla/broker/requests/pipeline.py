@@ -6,8 +6,9 @@
     authorize    `_admit`: what is denied is refused, or taken out (`authorization.py`)
     handler      returns the response, or a `Pending` that is completed later (`context.py`, `parked.py`)
     refuse       `conclude`: an error becomes a response of the API, answers to denied topics are added
-    throttle     what the request has used is noted, the connection of a client above its quota is muted (`throttle.py`)
-    encode       the reply; `net/connection.py` sends the replies in the order of their requests
+    encode       the reply; a large one was encoded in a worker thread
+    throttle     what the request has used is noted; the connection of a client above its quota is muted, and the reply says
+                 for how long (`throttle.py`). `net/connection.py` sends the replies in the order of their requests
 
 `RequestPipeline.handle` is a plain call. It returns the parts to send; None if no reply is wanted; or a `Parked` request, whose
 reply comes later. It raises `CloseConnection` if the peer's connection has to end, after it logged a line that names the
@@ -258,7 +259,7 @@ class RequestPipeline:
                 return InterceptedRequest(interception, lambda: route.handle(context, request))
         return route.handle(context, request)
 
-    # Refuse, throttle, encode
+    # Refuse, encode, throttle
 
     def conclude(
         self,
@@ -281,7 +282,7 @@ class RequestPipeline:
         if context.denied is not None and prepared is None:
             response, failure = _with_denied(route, context, request, response, failure)
         if prepared is not None:
-            parts = prepared.parts
+            parts, response = prepared.parts, prepared.response
             if prepared.refused is not None:
                 counters.errors += 1
                 self._report(logging.INFO, context, route, prepared.refused)
@@ -347,7 +348,7 @@ class RequestPipeline:
         assert response is not None
         if failure is None and route.is_searched:
             refused = summary_of(response, self._topic_name)
-        return Prepared(encode_response(response, context.version, context.correlation_id), refused)
+        return Prepared(encode_response(response, context.version, context.correlation_id), response, refused)
 
     def _park(self, route: Route, context: RequestContext, request: Any, frame_bytes: int, pending: Pending) -> Parked:
         hold_s = self._monotonic_s() - context.received_s

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.support.nodes.rules import Throttling
 
 from ottla.broker.requests import parked as parking
 from ottla.broker.requests.context import CloseConnection, ConnectionInfo, Handled, Pending, RequestContext
@@ -95,6 +96,30 @@ def test_refusals_of_large_requests_are_made_off_the_loop(monkeypatch: pytest.Mo
         expected = encode_response(response_of(3, ErrorCode.POLICY_VIOLATION), VERSION, 5)
         assert join_parts(scene.parked.parts) == join_parts(expected)
         assert (scene.route.counters.requests, scene.route.counters.errors) == (1, 1)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("frame_bytes", [100, parking.PARSED_ON_LOOP_BYTES + 1])
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_throttle_time_is_in_replies_that_are_made_off_the_loop(
+    monkeypatch: pytest.MonkeyPatch, frame_bytes: int, is_refused: bool
+) -> None:
+    monkeypatch.setattr(Pending, "may_be_large", True)
+
+    async def scenario() -> None:
+        scene = Scene(frame_bytes)
+        scene.pipeline.throttle = Throttling(70)
+        expected = response_of(3, ErrorCode.POLICY_VIOLATION) if is_refused else response_of(MANY)
+        if is_refused:
+            scene.pending.fail(KafkaError(ErrorCode.POLICY_VIOLATION, "too many"))
+        else:
+            scene.pending.complete(response_of(MANY))
+        await scene.ready()
+        assert scene.parked.parts is not None
+        expected.throttle_time_ms = 70
+        assert join_parts(scene.parked.parts) == join_parts(encode_response(expected, VERSION, 5))
+        assert scene.context.connection.muted_until_s > 0
 
     asyncio.run(scenario())
 
