@@ -16,7 +16,7 @@ main.__spec__ = types.SimpleNamespace(name="pyspark.daemon")
 import ottla.spark
 import ottla.spark.schema
 gc.collect()
-import ottla.spark.sink.batch
+import ottla.spark.sink.writers
 gc.collect()
 print(len(gc.get_objects()), gc.get_freeze_count(), len(gc.callbacks))
 """

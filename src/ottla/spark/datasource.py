@@ -32,14 +32,14 @@ class OttlaDataSource(DataSource):
 
     def reader(self, schema: Any) -> Any:
         """Reads topics once, between two sets of offsets."""
-        from ottla.spark.source.batch import BatchReader
+        from ottla.spark.source.readers import BatchReader
 
         with plain_errors():
             return BatchReader(source_options(self.options, is_streaming=False), schema)
 
     def streamReader(self, schema: Any) -> Any:
         """Reads topics from an offset on, batch by batch."""
-        from ottla.spark.source.stream import RefusedStream, StreamReader
+        from ottla.spark.source.readers import RefusedStream, StreamReader
 
         try:
             return StreamReader(source_options(self.options, is_streaming=True), schema)
@@ -49,14 +49,14 @@ class OttlaDataSource(DataSource):
 
     def writer(self, schema: Any, overwrite: bool) -> Any:
         """Writes a DataFrame to topics."""
-        from ottla.spark.sink.batch import BatchWriter
+        from ottla.spark.sink.writers import BatchWriter
 
         with plain_errors(SinkError):
             return BatchWriter(sink_options(self.options, is_streaming=False), schema, overwrite)
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:
         """Writes a stream to topics."""
-        from ottla.spark.sink.stream import StreamWriter
+        from ottla.spark.sink.writers import StreamWriter
 
         with plain_errors(SinkError):
             return StreamWriter(sink_options(self.options, is_streaming=True), schema)

@@ -19,7 +19,7 @@ from ottla.spark.pipelines.backfills import ranges_of
 from ottla.spark.pipelines.counts import Check
 from ottla.spark.pipelines.errors import PipelineError
 from ottla.spark.pipelines.spec import read_spec
-from ottla.spark.source.where import Where
+from ottla.spark.source.offsets import Where
 from ottla.testing import Broker
 
 

@@ -14,7 +14,7 @@ from tests.spark.sink.sink_work import PARTITIONS, options_for
 
 from ottla import Admin
 from ottla.spark import clients
-from ottla.spark.sink import committing
+from ottla.spark.sink import commit
 from ottla.spark.sink.options import SinkOptions
 from ottla.spark.sink.steps import VARIABLE
 from ottla.testing import Broker
@@ -58,7 +58,7 @@ def admin(shared_broker: Broker) -> Iterator[Admin]:
 def closed_clients(shared_broker: Broker) -> Iterator[None]:
     """The clients that the sink keeps are closed before the broker ends."""
     yield
-    committing.close_ledgers()
+    commit.close_ledgers()
     clients.close_all()
 
 
@@ -66,6 +66,6 @@ def closed_clients(shared_broker: Broker) -> Iterator[None]:
 def fresh_driver() -> Iterator[None]:
     """No fence is left from another test: each is a new driver."""
     yield
-    for fence in committing._fences.values():
+    for fence in commit._fences.values():
         fence.close()
-    committing._fences.clear()
+    commit._fences.clear()

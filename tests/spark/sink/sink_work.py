@@ -15,12 +15,11 @@ from typing import Any
 import pyarrow as pa
 
 from ottla import Admin, Consumer
-from ottla.spark.sink.committing import Driver
-from ottla.spark.sink.ending import open_transactions
+from ottla.spark.sink.commit import Driver, open_transactions
 from ottla.spark.sink.options import SinkOptions, sink_options
 from ottla.spark.sink.protocol import TaskResult
 from ottla.spark.sink.steps import VARIABLE
-from ottla.spark.sink.tasks import Job, write_in_transaction
+from ottla.spark.sink.writers import Job, write_in_transaction
 
 HANG_S = 180
 ROWS = 5

@@ -10,9 +10,9 @@ from tests.spark.sink.sink_work import committed
 
 from ottla import Admin
 from ottla.spark.errors import sentence_of
-from ottla.spark.sink.committing import ledger_of
-from ottla.spark.sink.names import PREFIX
+from ottla.spark.sink.commit import ledger_of
 from ottla.spark.sink.options import SinkOptions
+from ottla.spark.sink.protocol import PREFIX
 from ottla.testing import Broker
 
 

@@ -8,7 +8,7 @@ from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructT
 
 from ottla.spark.errors import SparkOptionError
 from ottla.spark.schema import HEADERS
-from ottla.spark.sink.columns import by_topic, check_schema
+from ottla.spark.sink.rows import by_topic, check_schema
 
 
 def schema(**columns: str | DataType) -> StructType:

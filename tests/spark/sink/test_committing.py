@@ -26,15 +26,12 @@ from ottla import Admin, Producer
 from ottla.errors import KafkaError, TimeoutError
 from ottla.spark import clients
 from ottla.spark.errors import SinkError
-from ottla.spark.sink import committing, ending
-from ottla.spark.sink.committing import Driver, ledger_of
-from ottla.spark.sink.decision import State
-from ottla.spark.sink.ending import abort_all
+from ottla.spark.sink import commit
+from ottla.spark.sink.commit import Driver, abort_all, ledger_of
 from ottla.spark.sink.ledger import Fence
-from ottla.spark.sink.names import task_id
 from ottla.spark.sink.options import SinkOptions
-from ottla.spark.sink.protocol import TaskResult
-from ottla.spark.sink.tasks import Job, write_in_transaction
+from ottla.spark.sink.protocol import State, TaskResult, task_id
+from ottla.spark.sink.writers import Job, write_in_transaction
 from ottla.testing import Broker
 
 
@@ -60,7 +57,7 @@ def test_commits_that_move_between_processes_go_by_the_log(
     memories: list[dict[Any, Any]] = [{}, {}]
     turns = (0, 0, 1, 0, 1, 1, 0)
     for batch, process in enumerate(turns):
-        monkeypatch.setattr(committing, "_fences", memories[process])
+        monkeypatch.setattr(commit, "_fences", memories[process])
         run_batch(options, query, "run1", batch)
     assert sorted(committed(shared_broker.bootstrap_servers, out)) == all_rows(*range(len(turns)))
     for fence in [*memories[0].values(), *memories[1].values()]:
@@ -171,7 +168,7 @@ def test_a_transaction_that_ended_after_the_decision_is_a_lasting_error(
         if step == "decision:written":
             abort_all(clients.producer(options.client_without_transactions), [held])
 
-    monkeypatch.setattr(committing, "reached", time_out)
+    monkeypatch.setattr(commit, "reached", time_out)
     expected = (
         rf"batch 0 of query {query} .* half committed: {ROWS} rows are missing, because 1 of its 3 .*of task 1, {ROWS} rows"
     )
@@ -224,7 +221,7 @@ def test_attempts_that_open_transactions_during_a_batch_write_commit_leave_none(
             if step == "decision:written":
                 write_once(options, query)
 
-        monkeypatch.setattr(committing, "reached", write)
+        monkeypatch.setattr(commit, "reached", write)
         Driver(options, is_once=True).commit(results, 0)
         assert open_ids(admin, query) == []
         idle.begin_transaction()
@@ -238,7 +235,7 @@ def test_attempts_that_open_transactions_during_a_batch_write_abort_leave_none(
     options: SinkOptions, query: str, admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark calls abort while tasks of the failed job still run."""
-    monkeypatch.setattr(committing, "KILL_S", 0.0)
+    monkeypatch.setattr(commit, "KILL_S", 0.0)
     sweep, late = Driver._sweep, [1]
 
     def swept(self: Driver, *given: Any) -> None:
@@ -268,7 +265,7 @@ def test_batch_write_that_is_decided_is_finished_by_the_abort(
         def fail(*given: Any) -> None:
             raise TimeoutError("no broker answered")
 
-        patched.setattr(ending, "commit_all", fail)
+        patched.setattr(commit, "commit_all", fail)
         with pytest.raises(
             SinkError, match=r"no broker answered\. It is decided, so its rows become visible: do not write them"
         ):
@@ -290,7 +287,7 @@ def test_batch_write_whose_rows_are_visible_does_not_fail(
         def fail(*given: Any) -> None:
             raise TimeoutError("no broker answered")
 
-        patched.setattr(ending, "abort_all", fail)
+        patched.setattr(commit, "abort_all", fail)
         Driver(options, is_once=True).commit(results, 0)
     assert orphan is not None
     abort_all(clients.producer(options.client_without_transactions), [orphan])
@@ -300,7 +297,7 @@ def test_batch_write_whose_rows_are_visible_does_not_fail(
 def test_query_goes_on_after_a_pause_in_which_brokers_forgot_the_id_of_its_fence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kafka forgets ids after a week, and other queries of a session keep the process with the fence alive."""
     settings = {"transactional.id.expiration.ms": "1000", "transaction.remove.expired.transaction.cleanup.interval.ms": "100"}
-    monkeypatch.setattr(committing, "FENCE_KEPT_S", 0.5)
+    monkeypatch.setattr(commit, "FENCE_KEPT_S", 0.5)
     with Broker(settings) as broker, Admin(broker.bootstrap_servers) as admin:
         broker.create_topic("out", partitions=PARTITIONS)
         options = options_for(broker.bootstrap_servers, "out")
@@ -311,13 +308,13 @@ def test_query_goes_on_after_a_pause_in_which_brokers_forgot_the_id_of_its_fence
             time.sleep(0.05)
         run_batch(options, "query", "run1", 1)
         assert sorted(committed(broker.bootstrap_servers, "out")) == all_rows(0, 1)
-        committing._fences.popitem()[1].close()
-        committing.close_ledgers()
+        commit._fences.popitem()[1].close()
+        commit.close_ledgers()
         clients.close_all()
 
 
 def test_process_keeps_a_few_fences(options: SinkOptions, query: str) -> None:
-    for number in range(committing.FENCES_MAX + 2):
+    for number in range(commit.FENCES_MAX + 2):
         run_batch(options, f"{query}-{number}", "run1", 0)
-    kept = [name for name, _ in committing._fences]
-    assert kept == [f"{query}-{number}" for number in range(2, committing.FENCES_MAX + 2)]
+    kept = [name for name, _ in commit._fences]
+    assert kept == [f"{query}-{number}" for number in range(2, commit.FENCES_MAX + 2)]

@@ -28,7 +28,7 @@ from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.restarting_server import RestartingServer
 
 from ottla import Admin, Producer
-from ottla.spark.sink.names import driver_id
+from ottla.spark.sink.protocol import driver_id
 from ottla.spark.tables.iceberg.sink import load_catalog
 from ottla.testing import Broker
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.spark.sink.decision import Decision, HeldTransaction, State, UnknownDecision, decode, encode
+from ottla.spark.sink.protocol import Decision, HeldTransaction, State, UnknownDecision, decode, encode
 
 NUMBERS = st.integers(0, 2**62)
 HELD = st.builds(HeldTransaction, st.text(max_size=20), NUMBERS, st.integers(0, 32767), NUMBERS, NUMBERS)

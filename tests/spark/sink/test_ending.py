@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ottla import Admin, Producer
-from ottla.spark.sink.decision import HeldTransaction
-from ottla.spark.sink.ending import abort_all, commit_all, look_at, open_transactions
-from ottla.spark.sink.names import driver_id, task_id
+from ottla.spark.sink.commit import abort_all, commit_all, look_at, open_transactions
+from ottla.spark.sink.protocol import HeldTransaction, driver_id, task_id
 from ottla.testing import Broker
 
 

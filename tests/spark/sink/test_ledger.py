@@ -8,8 +8,8 @@ import pytest
 
 from ottla import Admin, Producer
 from ottla.spark.errors import SinkError
-from ottla.spark.sink.decision import Decision, HeldTransaction, State, encode
 from ottla.spark.sink.ledger import PARTITIONS, Fence, Ledger
+from ottla.spark.sink.protocol import Decision, HeldTransaction, State, encode
 from ottla.testing import Broker
 
 

@@ -9,13 +9,11 @@ from ottla import Admin
 from ottla.client.admin.transactions import TransactionDescription
 from ottla.spark import clients
 from ottla.spark.errors import SinkError
-from ottla.spark.sink import committing, lingering
-from ottla.spark.sink.committing import Driver, ledger_of
-from ottla.spark.sink.decision import Decision, Found, HeldTransaction, State
-from ottla.spark.sink.ending import abort_all, open_transactions
-from ottla.spark.sink.lingering import Lingering, find_lingering, join_rows
-from ottla.spark.sink.names import driver_id, task_id
+from ottla.spark.sink import commit, recovery
+from ottla.spark.sink.commit import Driver, abort_all, ledger_of, open_transactions
 from ottla.spark.sink.options import SinkOptions
+from ottla.spark.sink.protocol import Decision, HeldTransaction, State, StoredDecision, driver_id, task_id
+from ottla.spark.sink.recovery import Lingering, find_lingering, join_rows
 from ottla.testing import Broker
 
 
@@ -32,7 +30,7 @@ def die_at(step: str, monkeypatch: pytest.MonkeyPatch, options: SinkOptions, que
 
     results = run_tasks(options, query, "run1", 0)
     with monkeypatch.context() as patched:
-        patched.setattr(committing, "reached", reached)
+        patched.setattr(commit, "reached", reached)
         with pytest.raises(Died):
             Driver(options).commit(results, 0)
 
@@ -50,9 +48,9 @@ def test_rows_join_open_transactions_with_decisions() -> None:
     }
     held = (HeldTransaction(task_id("a", "w", 1), 2, 0, 8, 100), HeldTransaction(task_id("a", "w", 0), 1, 1, 9, 100))
     decisions = {
-        "a": Found(Decision("a", 7, "run", State.DECIDED, held), 1),
-        "c": Found(Decision("c", 3, "run", State.BROKEN, (), 400), 2),
-        "d": Found(Decision("d", 3, "run", State.FINISHED), 3),
+        "a": StoredDecision(Decision("a", 7, "run", State.DECIDED, held), 1),
+        "c": StoredDecision(Decision("c", 3, "run", State.BROKEN, (), 400), 2),
+        "d": StoredDecision(Decision("d", 3, "run", State.FINISHED), 3),
     }
     assert join_rows(opened, decisions) == [
         Lingering("a", 7, 8, "decided", task_id("a", "w", 1), 500),
@@ -70,19 +68,19 @@ def test_a_decided_batch_is_committed_and_never_aborted_by_accident(
         (0, task, "decided") for task in range(TASKS)
     ]
     with pytest.raises(SinkError, match="is decided: its transactions are to be committed"):
-        lingering.abort_undecided(options, query)
-    lingering.commit_decided(options, query)
+        recovery.abort_undecided(options, query)
+    recovery.commit_decided(options, query)
     assert len(committed(shared_broker.bootstrap_servers, out)) == TASKS * ROWS
     assert find_lingering(options, query) == []
     with pytest.raises(SinkError, match="has no decided batch"):
-        lingering.commit_decided(options, query)
+        recovery.commit_decided(options, query)
 
 
 def test_a_decided_batch_can_be_aborted_while_nothing_of_it_is_committed(
     shared_broker: Broker, options: SinkOptions, out: str, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     die_at("decision:written", monkeypatch, options, query)
-    lingering.abort_undecided(options, query, even_decided=True)
+    recovery.abort_undecided(options, query, even_decided=True)
     assert committed(shared_broker.bootstrap_servers, out) == []
     assert find_lingering(options, query) == []
     run_batch(options, query, "run2", 0)
@@ -93,8 +91,8 @@ def test_a_half_committed_batch_cannot_be_aborted(options: SinkOptions, query: s
     die_at("ending:all", monkeypatch, options, query)
     assert [each.state for each in find_lingering(options, query)] == ["decided"]
     with pytest.raises(SinkError, match=r"cannot be aborted: 3 of its 3 transactions have ended already"):
-        lingering.abort_undecided(options, query, even_decided=True)
-    lingering.commit_decided(options, query)
+        recovery.abort_undecided(options, query, even_decided=True)
+    recovery.commit_decided(options, query)
 
 
 def test_undecided_transactions_are_aborted_and_the_batch_can_be_replayed(
@@ -104,8 +102,8 @@ def test_undecided_transactions_are_aborted_and_the_batch_can_be_replayed(
     run_tasks(options, query, "run1", 1)
     assert [each.state for each in find_lingering(options, query)] == ["undecided"] * TASKS
     with pytest.raises(SinkError, match="no decided batch"):
-        lingering.commit_decided(options, query)
-    lingering.abort_undecided(options, query)
+        recovery.commit_decided(options, query)
+    recovery.abort_undecided(options, query)
     assert open_ids(admin, query) == []
     run_batch(options, query, "run2", 1)
     assert len(committed(shared_broker.bootstrap_servers, out)) == 2 * TASKS * ROWS
@@ -119,7 +117,7 @@ def test_a_query_goes_on_after_its_loss_is_accepted(
     with pytest.raises(SinkError, match="half committed"):
         run_batch(options, query, "run2", 0)
     assert [each.state for each in find_lingering(options, query)] == ["broken"]
-    lingering.accept_loss(options, query)
+    recovery.accept_loss(options, query)
     run_batch(options, query, "run3", 0)
     run_batch(options, query, "run3", 1)
     assert len(committed(shared_broker.bootstrap_servers, out)) == (2 * TASKS - 1) * ROWS
@@ -127,4 +125,4 @@ def test_a_query_goes_on_after_its_loss_is_accepted(
     assert found is not None
     assert found.decision.batch == 1
     with pytest.raises(SinkError, match="no loss to accept"):
-        lingering.accept_loss(options, query)
+        recovery.accept_loss(options, query)

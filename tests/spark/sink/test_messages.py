@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pyspark.serializers import CloudPickleSerializer
 
-from ottla.spark.sink.decision import HeldTransaction
-from ottla.spark.sink.messages import Held
-from ottla.spark.sink.protocol import TaskResult
+from ottla.spark.sink.protocol import HeldTransaction, TaskResult
+from ottla.spark.sink.writers import Held
 
 
 def test_a_message_is_read_as_it_was_sent() -> None:

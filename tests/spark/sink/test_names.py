@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ottla.spark.sink import names
-from ottla.spark.sink.names import IdPool, SinkId, driver_id, parse_id, query_prefix, task_id
+from ottla.spark.sink import protocol
+from ottla.spark.sink.protocol import IdPool, SinkId, driver_id, parse_id, query_prefix, task_id
 
 QUERY = "9beb7911-a21b-41be-a3c6-b0cbcb76d6e5"
 
@@ -31,9 +31,9 @@ def test_an_id_is_used_again_only_by_a_later_batch() -> None:
 
 def test_forgotten_ids_are_not_made_again() -> None:
     pool = IdPool("w")
-    made = {pool.take(f"query{number}", 0) for number in range(names.QUERIES_MAX + 1)}
-    made |= {pool.take(f"query{number}", 0) for number in range(names.QUERIES_MAX)}
-    assert len(made) == 2 * names.QUERIES_MAX + 1
+    made = {pool.take(f"query{number}", 0) for number in range(protocol.QUERIES_MAX + 1)}
+    made |= {pool.take(f"query{number}", 0) for number in range(protocol.QUERIES_MAX)}
+    assert len(made) == 2 * protocol.QUERIES_MAX + 1
 
 
 def test_two_workers_share_no_id() -> None:

@@ -6,14 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from ottla.spark.sink.decision import Decision, Found, HeldTransaction, State
 from ottla.spark.sink.protocol import (
     NO_RECORD,
     Decide,
+    Decision,
     FinishEarlier,
+    HeldTransaction,
     Look,
     Refuse,
     Skip,
+    State,
+    StoredDecision,
     TaskResult,
     Write,
     check_open,
@@ -29,8 +32,8 @@ OTHER = HeldTransaction("ottla-sink.q.w.1", 4001, 0, 1, 50)
 RESULT = TaskResult("q", "run1", 7, 0, 100, HELD, NO_RECORD)
 
 
-def found(batch: int, state: State, run: str = "run0", offset: int = 10) -> Found:
-    return Found(Decision("q", batch, run, state, (OTHER,), problem="50 rows are missing"), offset)
+def found(batch: int, state: State, run: str = "run0", offset: int = 10) -> StoredDecision:
+    return StoredDecision(Decision("q", batch, run, state, (OTHER,), problem="50 rows are missing"), offset)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +49,7 @@ def found(batch: int, state: State, run: str = "run0", offset: int = 10) -> Foun
         (found(8, State.DECIDED), Refuse),
     ],
 )
-def test_a_task_writes_what_is_not_decided(last: Found | None, expected: type) -> None:
+def test_a_task_writes_what_is_not_decided(last: StoredDecision | None, expected: type) -> None:
     assert isinstance(plan_task(last, "q", 7), expected)
 
 

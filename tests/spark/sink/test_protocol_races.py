@@ -16,14 +16,17 @@ from random import Random
 
 import pytest
 
-from ottla.spark.sink.decision import Decision, Found, HeldTransaction, State
-from ottla.spark.sink.names import IdPool
 from ottla.spark.sink.protocol import (
     NO_RECORD,
     Decide,
+    Decision,
+    HeldTransaction,
+    IdPool,
     Look,
     Refuse,
     Skip,
+    State,
+    StoredDecision,
     TaskResult,
     check_open,
     is_given_up,
@@ -46,7 +49,7 @@ class Cluster:
 
     def __init__(self, is_two_phase: bool) -> None:
         self.is_two_phase = is_two_phase
-        self.found: Found | None = None
+        self.found: StoredDecision | None = None
         self.fence = 0
         self.states: dict[str, tuple[str, int]] = {}
         """State and epoch by transactional id."""
@@ -92,11 +95,11 @@ class Cluster:
     def write(self, fence: int, decision: Decision) -> None:
         if fence != self.fence:
             raise Stopped("fenced")
-        self.found = Found(decision, 0 if self.found is None else self.found.offset + 1)
+        self.found = StoredDecision(decision, 0 if self.found is None else self.found.offset + 1)
 
 
 def run(cluster: Cluster, name: str) -> Iterator[None]:
-    """One run of the query, as `tasks.py` and `committing.py` do it; each `yield` is a point where others may go first."""
+    """One run of the query, as `writers.py` and `commit.py` do it; each `yield` is a point where others may go first."""
     pools = [IdPool(f"{name}-{worker}") for worker in range(TASKS)]
     for batch in range(cluster.done + 1, BATCHES):
         results: list[TaskResult] = []

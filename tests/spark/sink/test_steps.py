@@ -21,8 +21,8 @@ from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla import Admin
 from ottla.spark import clients
-from ottla.spark.sink import committing
-from ottla.spark.sink.committing import ledger_of
+from ottla.spark.sink import commit
+from ottla.spark.sink.commit import ledger_of
 from ottla.spark.sink.steps import DRIVER_STEPS, STEPS, reached
 from ottla.testing import Broker
 
@@ -42,7 +42,7 @@ def test_a_batch_that_is_killed_at_any_step_is_written_once(
 def apache_bootstrap(apache_kafka: ApacheKafka) -> Iterator[str]:
     with apache_kafka.start_server() as server:
         yield server.bootstrap
-        committing.close_ledgers()
+        commit.close_ledgers()
         clients.close_all()
 
 

@@ -13,7 +13,7 @@ from tests.spark.sink.sink_work import PARTITIONS, await_file, committed_pairs, 
 
 from ottla import Admin, Producer
 from ottla.spark.sink.steps import STEPS, VARIABLE
-from ottla.spark.sink.stream import query_in
+from ottla.spark.sink.writers import query_in
 from ottla.testing import Broker
 
 RECORDS = 40

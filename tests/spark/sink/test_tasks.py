@@ -11,9 +11,9 @@ from tests.spark.sink.sink_work import open_ids, options_for
 
 from ottla import Admin
 from ottla.spark.errors import SinkError
-from ottla.spark.sink.committing import Driver
+from ottla.spark.sink.commit import Driver
 from ottla.spark.sink.options import SinkOptions
-from ottla.spark.sink.tasks import Job, write_in_transaction
+from ottla.spark.sink.writers import Job, write_in_transaction
 from ottla.testing import Broker
 
 ROWS = pa.record_batch({"value": [b"a", b"b"]})

@@ -25,8 +25,8 @@ from tests.spark.sink.sink_work import (
 from ottla import Admin
 from ottla.spark import clients
 from ottla.spark.errors import SinkError
-from ottla.spark.sink import committing, ending, lingering
-from ottla.spark.sink.committing import Driver
+from ottla.spark.sink import commit, recovery
+from ottla.spark.sink.commit import Driver
 from ottla.spark.sink.options import SinkOptions
 from ottla.testing import Broker
 
@@ -48,7 +48,7 @@ def two_phase_broker() -> Iterator[Broker]:
     """A broker that serves InitProducerId v6, and looks for overdue transactions often."""
     with Broker(SETTINGS) as broker:
         yield broker
-        committing.close_ledgers()
+        commit.close_ledgers()
         clients.close_all()
 
 
@@ -74,7 +74,7 @@ def die_at(step: str, monkeypatch: pytest.MonkeyPatch, options: SinkOptions, que
 
     results = run_tasks(options, query, "run1", 0)
     with monkeypatch.context() as patched:
-        for module in (committing, ending):
+        for module in (commit, commit):
             patched.setattr(module, "reached", reached)
         with pytest.raises(Died):
             Driver(options).commit(results, 0)
@@ -130,7 +130,7 @@ def test_a_driver_that_dies_just_before_its_decision_leaves_what_the_next_run_ab
     die_at("commit:kept", monkeypatch, options, query)
     outlast_the_timeout(admin, servers, query)
     assert len(open_ids(admin, query)) == TASKS  # the one gap: nothing but the next run or the command ends them
-    assert {each.state for each in lingering.find_lingering(options, query)} == {"undecided"}
+    assert {each.state for each in recovery.find_lingering(options, query)} == {"undecided"}
     run_batch(options, query, "run2", 0)
     assert sorted(committed(servers, query)) == ALL
     assert open_ids(admin, query) == []
@@ -143,10 +143,10 @@ def test_the_command_ends_what_has_no_timeout(
     options = options_for(servers, query, **TIMEOUT)
     die_at(step, monkeypatch, options, query)
     if step == "commit:kept":
-        lingering.abort_undecided(options, query)
+        recovery.abort_undecided(options, query)
     else:
-        assert {each.state for each in lingering.find_lingering(options, query)} == {"decided"}
-        lingering.commit_decided(options, query)
+        assert {each.state for each in recovery.find_lingering(options, query)} == {"decided"}
+        recovery.commit_decided(options, query)
     assert open_ids(admin, query) == []
     assert sorted(committed(servers, query)) == ([] if step == "commit:kept" else ALL)
 
@@ -179,13 +179,13 @@ def test_a_kept_transaction_survives_a_restart_of_the_broker(query: str) -> None
         options = options_for(broker.bootstrap_servers, query, **TIMEOUT)
         with pytest.MonkeyPatch.context() as patched, Admin(broker.bootstrap_servers) as admin:
             die_at("decision:written", patched, options, query)
-            before = ending.open_transactions(admin, query)
+            before = commit.open_transactions(admin, query)
             broker.restart()
             outlast_the_timeout(admin, broker.bootstrap_servers, query)
-            assert ending.open_transactions(admin, query) == before
+            assert commit.open_transactions(admin, query) == before
             run_batch(options, query, "run2", 0)
             assert sorted(committed(broker.bootstrap_servers, query)) == ALL
-        committing.close_ledgers()
+        commit.close_ledgers()
         clients.close_all()
 
 

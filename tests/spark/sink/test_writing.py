@@ -13,7 +13,7 @@ import pytest
 from ottla import Admin, Producer
 from ottla.client.admin.topics import NewPartitions
 from ottla.spark.errors import SinkError
-from ottla.spark.sink.writing import write_rows
+from ottla.spark.sink.rows import write_rows
 from ottla.testing import Broker
 
 LARGE = b"x" * 50_000

@@ -12,10 +12,9 @@ import pytest
 from ottla import Producer
 from ottla.spark import clients
 from ottla.spark.schema import source_schema
-from ottla.spark.source import topics
-from ottla.spark.source.batch import BatchReader
+from ottla.spark.source import lookup
 from ottla.spark.source.options import source_options
-from ottla.spark.source.stream import StreamReader
+from ottla.spark.source.readers import BatchReader, StreamReader
 from ottla.testing import Broker
 
 BEGAN_MS = int(time.time() * 1000) - 60_000
@@ -33,7 +32,7 @@ def no_clients_left() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def losses_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is gone or made again is believed at once: there is one broker, and it does not lag."""
-    monkeypatch.setattr(topics, "BELIEVED_AFTER_S", 0.0)
+    monkeypatch.setattr(lookup, "BELIEVED_AFTER_S", 0.0)
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ import pytest
 
 from ottla.errors import TimeoutError
 from ottla.spark.errors import SourceError
-from ottla.spark.source.asking import ask
+from ottla.spark.source.lookup import ask, find_partitions
 from ottla.spark.source.options import source_options
-from ottla.spark.source.topics import find_partitions
 
 GIVEN = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t", "fetchOffset.retryIntervalMs": "1"}
 

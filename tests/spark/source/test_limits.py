@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla import TopicPartition
-from ottla.spark.source.limits import Delay, limit_offsets
+from ottla.spark.source.plan import Delay, limit_offsets
 
 P0, P1, P2 = (TopicPartition("t", number) for number in range(3))
 

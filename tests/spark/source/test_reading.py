@@ -15,7 +15,7 @@ from ottla.ids import random_uuid
 from ottla.spark.errors import SourceError
 from ottla.spark.source.options import SourceOptions, source_options
 from ottla.spark.source.plan import OffsetRange
-from ottla.spark.source.reading import read_range
+from ottla.spark.source.readers import read_range
 from ottla.testing import Broker
 
 NAMES = ["offset", "value"]

@@ -15,9 +15,9 @@ from ottla import Admin, TopicPartition
 from ottla.client.admin.topics import NewPartitions
 from ottla.ids import Uuid, random_uuid
 from ottla.spark.errors import SourceError
-from ottla.spark.source import lookup, topics
+from ottla.spark.source import lookup
+from ottla.spark.source.lookup import ReadablePartitions
 from ottla.spark.source.offsets import from_json, to_json
-from ottla.spark.source.topics import Found
 from ottla.testing import Broker
 
 ALL = ReadAllAvailable()
@@ -223,15 +223,15 @@ class Answers:
         self.topic_ids: list[Uuid | None] = []
         """The last one stays."""
         self.end = 0
-        monkeypatch.setattr(topics, "find_partitions", self.find)
-        monkeypatch.setattr(topics, "ASK_INTERVAL_S", 0.0)
-        monkeypatch.setattr(topics, "BELIEVED_AFTER_S", 0.05)
+        monkeypatch.setattr(lookup, "find_partitions", self.find)
+        monkeypatch.setattr(lookup, "ASK_INTERVAL_S", 0.0)
+        monkeypatch.setattr(lookup, "BELIEVED_AFTER_S", 0.05)
         monkeypatch.setattr(lookup, "end_offsets", lambda options, wanted: dict.fromkeys(wanted, self.end))
         monkeypatch.setattr(lookup, "first_offsets", lambda options, wanted: dict.fromkeys(wanted, 0))
 
-    def find(self, *given: Any, **named: Any) -> Found:
+    def find(self, *given: Any, **named: Any) -> ReadablePartitions:
         found = self.topic_ids.pop(0) if len(self.topic_ids) > 1 else self.topic_ids[0]
-        return Found() if found is None else Found(ORDERS, {"orders": found})
+        return ReadablePartitions() if found is None else ReadablePartitions(ORDERS, {"orders": found})
 
 
 def ranges(reader: Any, start: Any, end: Any) -> list[tuple[int, int]]:
@@ -287,7 +287,7 @@ def test_brokers_that_lag_do_not_move_positions(
 def test_cluster_that_never_agrees_is_not_asked_for_ever(stream_reader: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = Answers(monkeypatch)
     answers.topic_ids, answers.end = [random_uuid(os.urandom) for _ in range(100_000)], 12
-    monkeypatch.setattr(topics, "ASKED_FOR_S_MAX", 0.2)
+    monkeypatch.setattr(lookup, "ASKED_FOR_S_MAX", 0.2)
     reader = stream_reader(subscribe="orders", failOnDataLoss="false")
     assert plain(reader.latestOffset(to_json({ORDERS[0]: 9}, {"orders": A}), ALL)) == offsets("orders", 12)
 
@@ -331,7 +331,7 @@ def test_records_that_aged_out_are_told_or_passed_over(
 def test_many_partitions_take_time_in_proportion(stream_reader: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A trigger of 20,000 partitions took 40 s when a set of them was made for each."""
     partitions = [TopicPartition("orders", number) for number in range(20_000)]
-    monkeypatch.setattr(topics, "find_partitions", lambda *given, **named: Found(partitions, {"orders": A}))
+    monkeypatch.setattr(lookup, "find_partitions", lambda *given, **named: ReadablePartitions(partitions, {"orders": A}))
     monkeypatch.setattr(lookup, "end_offsets", lambda options, wanted: dict.fromkeys(wanted, 10))
     monkeypatch.setattr(lookup, "first_offsets", lambda options, wanted: dict.fromkeys(wanted, 0))
     start = to_json(dict.fromkeys(partitions, 5))

@@ -8,8 +8,8 @@ import pytest
 
 from ottla import TopicPartition
 from ottla.spark.errors import SourceError
+from ottla.spark.source.lookup import find_partitions, listed
 from ottla.spark.source.options import SourceOptions, source_options
-from ottla.spark.source.topics import find_partitions, listed
 from ottla.testing import Broker
 
 

@@ -7,9 +7,8 @@ import pytest
 from ottla import TopicPartition
 from ottla.spark.errors import SparkOptionError
 from ottla.spark.option_names import Options
-from ottla.spark.source.offsets import EARLIEST, LATEST
+from ottla.spark.source.offsets import EARLIEST, LATEST, Where, read_where
 from ottla.spark.source.options import NAMES
-from ottla.spark.source.where import Where, read_where
 
 
 def where(side: str, default: int = EARLIEST, **options: str) -> Where:

@@ -19,8 +19,7 @@ from ottla.spark.pipelines.errors import PipelineError
 from ottla.spark.pipelines.hooks import told_on_failure
 from ottla.spark.pipelines.schedule import Schedule
 from ottla.spark.pipelines.spec import read_spec
-from ottla.spark.source.offsets import EARLIEST, LATEST, parse_numbers
-from ottla.spark.source.where import Where
+from ottla.spark.source.offsets import EARLIEST, LATEST, Where, parse_numbers
 
 EXAMPLES = """\b
 Examples:

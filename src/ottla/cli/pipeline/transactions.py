@@ -15,9 +15,9 @@ from ottla.config.client.kinds import PRODUCER
 from ottla.errors import OttlaError
 from ottla.spark import clients
 from ottla.spark.errors import SinkError
-from ottla.spark.sink import committing, lingering
-from ottla.spark.sink.lingering import UNDECIDED, Lingering
+from ottla.spark.sink import commit, recovery
 from ottla.spark.sink.options import DECISIONS_TOPIC, SinkOptions
+from ottla.spark.sink.recovery import UNDECIDED, Lingering
 
 EXAMPLES = """\b
 Examples:
@@ -70,7 +70,7 @@ def transactions(
         raise click.UsageError("say what to do: --commit, --abort or --accept-loss")
     client = {name: value for name, value in settings.properties.items() if name in PRODUCER.table}
     options = SinkOptions(client, is_exactly_once=True, decisions_topic=decisions_topic)
-    rows = _told(lambda: lingering.find_lingering(options, query))
+    rows = _told(lambda: recovery.find_lingering(options, query))
     if action is None or query is None:
         _show(rows, as_json, plain)
         return
@@ -105,11 +105,11 @@ def _chosen(rows: list[Lingering], action: str, even_decided: bool, query: str) 
 
 def _act(options: SinkOptions, action: str, query: str, even_decided: bool) -> None:
     if action == "commit":
-        lingering.commit_decided(options, query)
+        recovery.commit_decided(options, query)
     elif action == "abort":
-        lingering.abort_undecided(options, query, even_decided=even_decided)
+        recovery.abort_undecided(options, query, even_decided=even_decided)
     else:
-        lingering.accept_loss(options, query)
+        recovery.accept_loss(options, query)
 
 
 def _told(work: Callable[[], T]) -> T:
@@ -119,7 +119,7 @@ def _told(work: Callable[[], T]) -> T:
     except SinkError as error:
         raise OttlaError(str(error)) from error
     finally:
-        committing.close_ledgers()
+        commit.close_ledgers()
         clients.close_all()
 
 

@@ -26,10 +26,9 @@ from ottla.spark.pipelines.plans import explain_text
 from ottla.spark.pipelines.resolving import Resolved
 from ottla.spark.pipelines.spec import Connection, Spec
 from ottla.spark.source import lookup
-from ottla.spark.source.offsets import Offsets, from_json, to_json
+from ottla.spark.source.lookup import find_partitions
+from ottla.spark.source.offsets import Offsets, Where, from_json, to_json
 from ottla.spark.source.options import source_options
-from ottla.spark.source.topics import find_partitions
-from ottla.spark.source.where import Where
 
 ENDING = "backfillEndingOffsets"
 _SECTION = re.compile(r"== Analyzed Logical Plan ==\n(.*?)(?:\n== |\Z)", re.DOTALL)

@@ -21,8 +21,7 @@ from ottla.errors import KafkaError, TopicExistsError, UnknownTopicOrPartitionEr
 from ottla.ids import Uuid
 from ottla.spark import clients
 from ottla.spark.errors import SinkError
-from ottla.spark.sink.decision import Decision, Found, UnknownDecision, decode, encode
-from ottla.spark.sink.names import driver_id
+from ottla.spark.sink.protocol import Decision, StoredDecision, UnknownDecision, decode, driver_id, encode
 from ottla.spark.sink.steps import reached
 
 if TYPE_CHECKING:
@@ -71,24 +70,24 @@ class Ledger:
         """The partition that holds a query's decisions; None if the topic did not exist when `look` was called last."""
         return ottla.TopicPartition(self.topic, crc32(query.encode()) % self._partitions) if self._partitions else None
 
-    def read(self, query: str) -> Found | None:
+    def read(self, query: str) -> StoredDecision | None:
         """The query's last decision, as of now. None also if the broker that was asked has not heard of the topic yet."""
         self.look()
         place = self.partition_of(query)
         return None if place is None else self.read_at(place, query)
 
-    def read_at(self, place: ottla.TopicPartition, query: str) -> Found | None:
+    def read_at(self, place: ottla.TopicPartition, query: str) -> StoredDecision | None:
         """The query's last decision in a partition that is there."""
         self._read_on(place)
         record = self._records.get(query)
-        return None if record is None else Found(self._decoded(query, record[0]), record[1])
+        return None if record is None else StoredDecision(self._decoded(query, record[0]), record[1])
 
-    def read_all(self) -> dict[str, Found]:
+    def read_all(self) -> dict[str, StoredDecision]:
         """The last decision of every query."""
         self.look()
         for number in range(self._partitions):
             self._read_on(ottla.TopicPartition(self.topic, number))
-        return {query: Found(self._decoded(query, value), offset) for query, (value, offset) in self._records.items()}
+        return {query: StoredDecision(self._decoded(query, value), offset) for query, (value, offset) in self._records.items()}
 
     def look(self) -> bool:
         """Whether the topic is there now; if it is another one than before, forget what was read."""
@@ -218,7 +217,7 @@ class Fence:
                 f"the decision about query {self._query} was not written to {place}: {error}. If another run of the query is "
                 "active, stop one of the two; a restart continues"
             ) from error
-        self.found = None if decision is None else Found(decision, stored.offset)
+        self.found = None if decision is None else StoredDecision(decision, stored.offset)
         self._used_s = time.monotonic()
 
     def close(self) -> None:

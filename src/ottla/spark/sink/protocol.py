@@ -7,11 +7,168 @@ can be aborted after it, unless the record itself decides to commit it.
 
 from __future__ import annotations
 
+import json
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
-from ottla.spark.sink.decision import Decision, Found, HeldTransaction, State
+VERSION = 1
+
+
+class State(Enum):
+    """What is known of a batch."""
+
+    DECIDED = "decided"
+    """Its transactions will be committed: by this driver, the next run, or an operator's command."""
+    FINISHED = "finished"
+    """All of them are committed."""
+    ABORTED = "aborted"
+    """It was given up before a decision. A replay writes it again."""
+    BROKEN = "broken"
+    """It was decided, but a part of its transactions was aborted by the cluster first."""
+
+
+class HeldTransaction(NamedTuple):
+    """A transaction that a task has flushed and left open."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    task: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The state of a query's last batch."""
+
+    query: str
+    batch: int
+    run: str
+    """The run of the query that wrote this: one start of a streaming query."""
+    state: State
+    transactions: tuple[HeldTransaction, ...] = ()
+    time_ms: int = 0
+    problem: str = ""
+    """What is missing from a broken batch."""
+
+
+class StoredDecision(NamedTuple):
+    """A decision and its offset: a later record of the same query has a higher one."""
+
+    decision: Decision
+    offset: int
+
+
+class UnknownDecision(ValueError):
+    """A record of the decisions topic that this version cannot read."""
+
+
+def encode(decision: Decision) -> bytes:
+    """The record's value."""
+    fields = {
+        "version": VERSION,
+        "batch": decision.batch,
+        "run": decision.run,
+        "state": decision.state.value,
+        "time_ms": decision.time_ms,
+        "problem": decision.problem,
+        "transactions": decision.transactions,
+    }
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def decode(query: str, value: bytes) -> Decision:
+    """The decision in a record's value. `UnknownDecision` if it is none of ours."""
+    try:
+        fields = json.loads(value)
+        if fields["version"] != VERSION:
+            raise UnknownDecision(f"the decision of query {query} has version {fields['version']}: a newer ottla wrote it")
+        return Decision(
+            query,
+            fields["batch"],
+            fields["run"],
+            State(fields["state"]),
+            tuple(HeldTransaction(*each) for each in fields["transactions"]),
+            fields["time_ms"],
+            fields["problem"],
+        )
+    except (ValueError, TypeError, KeyError) as problem:
+        if isinstance(problem, UnknownDecision):
+            raise
+        raise UnknownDecision(f"the record of query {query} is no decision: {problem!r}") from None
+
+
+PREFIX = "ottla-sink."
+DRIVER = "driver"
+QUERIES_MAX = 1000
+
+
+class SinkId(NamedTuple):
+    """A transactional id of a sink, in its parts."""
+
+    query: str
+    worker: str
+    """`driver` for the one that writes decisions."""
+    number: int
+
+
+def query_prefix(query: str) -> str:
+    """What every transactional id of a query begins with."""
+    return f"{PREFIX}{query}."
+
+
+def driver_id(query: str) -> str:
+    """The transactional id under which a query's decisions are written."""
+    return f"{PREFIX}{query}.{DRIVER}"
+
+
+def task_id(query: str, worker: str, number: int) -> str:
+    """A transactional id of a task."""
+    return f"{PREFIX}{query}.{worker}.{number}"
+
+
+def parse_id(transactional_id: str) -> SinkId | None:
+    """The parts of an id, or None if no sink has made it."""
+    if not transactional_id.startswith(PREFIX):
+        return None
+    parts = transactional_id[len(PREFIX) :].split(".")
+    if len(parts) == 2 and parts[1] == DRIVER:
+        return SinkId(parts[0], DRIVER, 0)
+    if len(parts) == 3 and parts[2].isdecimal():
+        return SinkId(parts[0], parts[1], int(parts[2]))
+    return None
+
+
+class IdPool:
+    """The transactional ids of one Python worker.
+
+    Brokers remember a transactional id for a week, so ids are used again, by one rule: only for a later batch of the same
+    query. A later batch exists only if every transaction of the earlier one has ended as decided. So taking an id, which aborts
+    what is open under it, never touches a decided transaction. No other process uses this worker's ids.
+    """
+
+    def __init__(self, worker: str = "") -> None:
+        self._worker = worker or secrets.token_hex(6)
+        self._last_batches: dict[str, list[int]] = {}
+        """For each query, the batch that used each of its ids last."""
+
+    def take(self, query: str, batch: int) -> str:
+        """An id for a task of this batch."""
+        if query not in self._last_batches and len(self._last_batches) >= QUERIES_MAX:
+            # Forgotten ids must not be made again.
+            self._last_batches.clear()
+            self._worker = secrets.token_hex(6)
+        used = self._last_batches.setdefault(query, [])
+        for number, last in enumerate(used):
+            if last < batch:
+                used[number] = batch
+                return task_id(query, self._worker, number)
+        used.append(batch)
+        return task_id(query, self._worker, len(used) - 1)
+
 
 NO_RECORD = -1
 """What a task has seen if the query has no record."""
@@ -52,7 +209,7 @@ class Refuse(NamedTuple):
     reason: str
 
 
-def plan_task(found: Found | None, query: str, batch: int) -> Write | Skip | Refuse:
+def plan_task(found: StoredDecision | None, query: str, batch: int) -> Write | Skip | Refuse:
     """What a task does with its rows, by the query's last record."""
     if found is None or found.decision.batch < batch:
         return Write()
@@ -64,7 +221,7 @@ def plan_task(found: Found | None, query: str, batch: int) -> Write | Skip | Ref
     return Write() if decision.state is State.ABORTED else Skip()
 
 
-def is_given_up(found: Found | None, seen: int, batch: int) -> bool:
+def is_given_up(found: StoredDecision | None, seen: int, batch: int) -> bool:
     """Whether the driver gave the batch up while the task wrote: its transaction must not stay open."""
     return (
         found is not None
@@ -90,7 +247,9 @@ class FinishEarlier(NamedTuple):
     aborted: tuple[HeldTransaction, ...]
 
 
-def plan_commit(found: Found | None, results: Sequence[TaskResult], batch: int, now_ms: int) -> Decide | FinishEarlier | Refuse:
+def plan_commit(
+    found: StoredDecision | None, results: Sequence[TaskResult], batch: int, now_ms: int
+) -> Decide | FinishEarlier | Refuse:
     """What the driver does with a batch whose tasks are all done. `results` is not empty."""
     query, run = results[0].query, results[0].run
     held = tuple(each.transaction for each in results if each.transaction is not None)
@@ -114,7 +273,7 @@ def plan_commit(found: Found | None, results: Sequence[TaskResult], batch: int, 
     return Decide(Decision(query, batch, run, State.DECIDED, held, now_ms))
 
 
-def is_last_for(found: Found | None, results: Sequence[TaskResult]) -> bool:
+def is_last_for(found: StoredDecision | None, results: Sequence[TaskResult]) -> bool:
     """Whether this record is the one that every task saw before it wrote."""
     return all(each.seen == (NO_RECORD if found is None else found.offset) for each in results)
 

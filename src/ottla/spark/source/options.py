@@ -13,8 +13,7 @@ from ottla.config.client import consumer_settings
 from ottla.errors import ConfigError
 from ottla.spark.errors import SparkOptionError
 from ottla.spark.option_names import Options
-from ottla.spark.source.offsets import EARLIEST, LATEST, Offsets, parse_numbers
-from ottla.spark.source.where import FROM_EARLIEST, TO_LATEST, Where, read_where
+from ottla.spark.source.offsets import EARLIEST, FROM_EARLIEST, LATEST, TO_LATEST, Offsets, Where, parse_numbers, read_where
 
 NAMES = (
     "subscribe",

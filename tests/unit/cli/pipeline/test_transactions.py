@@ -11,11 +11,10 @@ from click.testing import CliRunner, Result
 from ottla import Producer
 from ottla.cli.pipeline.transactions import transactions
 from ottla.spark import clients
-from ottla.spark.sink import committing
-from ottla.spark.sink.decision import Decision, HeldTransaction, State
+from ottla.spark.sink import commit
 from ottla.spark.sink.ledger import Fence
-from ottla.spark.sink.names import task_id
 from ottla.spark.sink.options import SinkOptions
+from ottla.spark.sink.protocol import Decision, HeldTransaction, State, task_id
 from ottla.testing import Broker
 
 
@@ -25,7 +24,7 @@ def broker() -> Iterator[Broker]:
         made.create_topic("out")
         yield made
         clients.close_all()
-        committing.close_ledgers()
+        commit.close_ledgers()
 
 
 def run(broker: Broker, *arguments: str) -> Result:
@@ -42,7 +41,7 @@ def hold(broker: Broker, query: str, number: int) -> HeldTransaction:
 
 def decide(broker: Broker, query: str, held: HeldTransaction) -> None:
     options = SinkOptions({"bootstrap.servers": broker.bootstrap_servers})
-    fence = Fence(committing.ledger_of(options), query)
+    fence = Fence(commit.ledger_of(options), query)
     fence.write(Decision(query, 7, "run", State.DECIDED, (held,)))
     fence.close()
 

@@ -13,13 +13,11 @@ from typing import NamedTuple
 from ottla.client.admin.transactions import TransactionDescription
 from ottla.spark import clients
 from ottla.spark.errors import SinkError
-from ottla.spark.sink import ending
-from ottla.spark.sink.committing import Driver, ledger_of, now_ms
-from ottla.spark.sink.decision import Found, State
+from ottla.spark.sink import commit
+from ottla.spark.sink.commit import Driver, ledger_of, now_ms
 from ottla.spark.sink.ledger import Fence, admin_of
-from ottla.spark.sink.names import DRIVER, parse_id
 from ottla.spark.sink.options import SinkOptions
-from ottla.spark.sink.protocol import broken
+from ottla.spark.sink.protocol import DRIVER, State, StoredDecision, broken, parse_id
 
 UNDECIDED = "undecided"
 
@@ -37,7 +35,7 @@ class Lingering(NamedTuple):
     began_ms: int | None
 
 
-def join_rows(opened: Mapping[str, TransactionDescription], decisions: Mapping[str, Found]) -> list[Lingering]:
+def join_rows(opened: Mapping[str, TransactionDescription], decisions: Mapping[str, StoredDecision]) -> list[Lingering]:
     """Open transactions and unfinished batches, sorted by query. Pure."""
     rows = []
     for name, described in opened.items():
@@ -108,7 +106,7 @@ def abort_undecided(options: SinkOptions, query: str, *, even_decided: bool = Fa
         fence.close()
 
 
-def _undecide(options: SinkOptions, fence: Fence, found: Found, even_decided: bool) -> None:
+def _undecide(options: SinkOptions, fence: Fence, found: StoredDecision, even_decided: bool) -> None:
     decision = found.decision
     name = f"batch {decision.batch} of query {decision.query}"
     if not even_decided:
@@ -116,16 +114,16 @@ def _undecide(options: SinkOptions, fence: Fence, found: Found, even_decided: bo
             f"{name} is decided: its transactions are to be committed, with --commit or by the next run. To abort it all the "
             "same, add --even-decided; a restart then writes the batch again"
         )
-    looks = ending.look_at(admin_of(options.client), decision.transactions)
+    looks = commit.look_at(admin_of(options.client), decision.transactions)
     done = [each for each in decision.transactions if (look := looks[each.transactional_id]) is None or look.state != "Ongoing"]
     if done:
         raise SinkError(
             f"{name} cannot be aborted: {len(done)} of its {len(decision.transactions)} transactions have ended already, so a "
             "replay would double their rows. Use --commit"
         )
-    opened = ending.open_transactions(admin_of(options.client), decision.query)
+    opened = commit.open_transactions(admin_of(options.client), decision.query)
     fence.write(replace(decision, state=State.ABORTED, transactions=(), run="", time_ms=now_ms()))
-    ending.abort_all(clients.producer(options.client_without_transactions), opened)
+    commit.abort_all(clients.producer(options.client_without_transactions), opened)
 
 
 def accept_loss(options: SinkOptions, query: str) -> None:

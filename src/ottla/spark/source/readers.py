@@ -1,36 +1,132 @@
-"""`StreamReader`: reads topics batch by batch. Spark keeps the offsets in the query's checkpoint.
+"""Reading one range, in a Python worker of an executor.
 
-Spark writes the end of a batch into the checkpoint before the batch runs, but not the start of the first batch: it asks
-`initialOffset` again when that batch is planned, and once more if the query is restarted before the batch is done. Where the
-answer would be another one then (latest, a group's offsets), the first batch is left empty. Its end, which is in the
-checkpoint, is where the stream starts.
-
-The checkpoint holds the ids of the topics beside the offsets (`offsets.py`). A position under another id belongs to a topic
-that was deleted and created again: the new one is read from its start. Under the same id a partition that ends before the
-position has lost records: it is read on from its end, as in Spark's own source. Without an id in the checkpoint, such a
-partition is taken for one of a new topic: some records may be read twice, and none is left out.
+The consumer fetches the next answer while Spark takes the last one, and nothing beyond the end of the range. A task that is
+cancelled or fails closes its consumer.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
 
 from ottla import TopicPartition
-from ottla.spark.errors import SparkOptionError, plain_errors
+from ottla.errors import OffsetOutOfRangeError, TimeoutError, UnknownTopicIdError, UnknownTopicOrPartitionError
+from ottla.spark import clients
+from ottla.spark.errors import SourceError, SparkOptionError, plain_errors
 from ottla.spark.source import lookup
-from ottla.spark.source.columns import checked_names
-from ottla.spark.source.limits import Delay, limit_offsets
-from ottla.spark.source.loss import DataLoss
+from ottla.spark.source.columns import checked_names, record_batches
+from ottla.spark.source.lookup import find_partitions, settled_partitions
+from ottla.spark.source.loss import DataLoss, aged_out, cut_short, made_again
 from ottla.spark.source.offsets import Offsets, TopicIds, from_json, ids_from_json, is_replaced, to_json
 from ottla.spark.source.options import SourceOptions
-from ottla.spark.source.plan import OffsetRange, split_ranges
-from ottla.spark.source.reading import read_range
-from ottla.spark.source.topics import find_partitions, settled_partitions
+from ottla.spark.source.plan import Delay, OffsetRange, limit_offsets, split_ranges
+
+logger = logging.getLogger("ottla.spark")
+
+LOOK_AROUND_S = 10.0
+"""When nothing came for this long, look whether the topic and its records are still there."""
+LOST = (OffsetOutOfRangeError, UnknownTopicIdError, UnknownTopicOrPartitionError)
+
+
+def read_range(options: SourceOptions, wanted: InputPartition, names: Sequence[str]) -> Iterator[Any]:
+    """The records of a range as Arrow record batches."""
+    if not isinstance(wanted, OffsetRange):
+        return  # Spark makes an empty partition of its own for a plan without any
+    each, begin, end = wanted.partition, wanted.first, wanted.end
+    came_s = time.monotonic()
+    with plain_errors():
+        while begin < end:
+            try:
+                with clients.consumer(options.client) as consumer:
+                    limit_s = min(LOOK_AROUND_S, options.poll_timeout_ms / 1000)
+                    for _, views in consumer.read_ranges({each: (begin, end)}, form="views", timeout=limit_s):
+                        yield from record_batches(each, views, end, names)
+                        begin = max(begin, views.batches[-1].next_offset)
+                        came_s = time.monotonic()
+                return
+            except (*LOST, TimeoutError) as error:
+                begin, end = _what_is_left(options, replace(wanted, first=begin, end=end), error, time.monotonic() - came_s)
+
+
+def _what_is_left(options: SourceOptions, wanted: OffsetRange, error: Exception, waited_s: float) -> tuple[int, int]:
+    """The part of a range that can still be read, after `error`; raises if failOnDataLoss says so."""
+    loss, each = DataLoss(options.fail_on_data_loss), wanted.partition
+    ids = {} if wanted.topic_id is None else {each.topic: wanted.topic_id}
+    found = settled_partitions(options, [each], ids)
+    if each not in found.partitions:
+        loss.gone_partitions([each])
+        return wanted.end, wanted.end
+    first = lookup.first_offsets(options, [each])[each]
+    last = lookup.settled_ends(options, [each], {each: wanted.end})[each]
+    if is_replaced(each.topic, ids, found.topic_ids):
+        loss.tell(made_again(each, wanted.first, last))
+        return wanted.end, wanted.end  # the new topic is read from its start, in a later batch
+    if wanted.first < first:
+        loss.tell(aged_out(each, wanted.first, min(first, wanted.end)))
+        return min(first, wanted.end), min(last, wanted.end)
+    if last < wanted.end or (isinstance(error, UnknownTopicIdError) and not ids):
+        loss.tell((cut_short if ids else made_again)(each, wanted.first, last))
+        return min(wanted.first, last), min(last, wanted.end)
+    if not isinstance(error, (TimeoutError, UnknownTopicIdError)):
+        raise SourceError(f"{each} cannot be read from offset {wanted.first} on: {error}") from None
+    if waited_s * 1000 >= options.poll_timeout_ms:
+        raise SourceError(
+            f"offsets {wanted.first} to {wanted.end - 1} of {each} did not come from {options.bootstrap_servers} within "
+            f"{options.poll_timeout_ms / 1000:g} s; raise kafkaConsumer.pollTimeoutMs if its brokers are only slow"
+        ) from None
+    logger.warning("waiting for %s from offset %d on, for %.0f s already: %s", each, wanted.first, waited_s, error)
+    if isinstance(error, UnknownTopicIdError):
+        time.sleep(options.lookup_interval_ms / 1000)  # a broker that lags: it is not asked again at once
+    return wanted.first, wanted.end
+
+
+class BatchReader(DataSourceReader):
+    """Reads a batch."""
+
+    def __init__(self, options: SourceOptions, schema: Any) -> None:
+        self._options = options
+        self._names = checked_names(schema)
+
+    def partitions(self) -> Sequence[OffsetRange]:
+        """The ranges to read, one for each task."""
+        with plain_errors():
+            return self._plan()
+
+    def _plan(self) -> Sequence[OffsetRange]:
+        options, loss = self._options, DataLoss(self._options.fail_on_data_loss)
+        there = find_partitions(options)
+        found = there.partitions
+        if not found:
+            raise SourceError(f"no topic at {options.bootstrap_servers} matches subscribePattern {options.pattern!r}")
+        starts = lookup.find_offsets(options, options.starting, found)
+        ends = lookup.find_offsets(options, options.ending, found)
+        for each in found:
+            if options.starting.offsets is not None and options.ending.offsets is not None and starts[each] > ends[each]:
+                raise SourceError(
+                    f"{each} would be read from offset {starts[each]} to {ends[each]}: the end is before the start"
+                )
+        for each, end in lookup.end_offsets(options, found).items():
+            for option, offset in ((options.starting.option, starts[each]), (options.ending.option, ends[each])):
+                if offset > end:
+                    loss.tell(f"{option} is {offset} for {each}, which ends at offset {end}")
+            ends[each] = min(ends[each], end)
+            starts[each] = min(starts[each], ends[each])
+        # A range without records has none to lose.
+        whole = [each for each in found if starts[each] < ends[each]]
+        begins = loss.starts({each: starts[each] for each in whole}, lookup.first_offsets(options, whole))
+        bounds = {each: ends[each] for each in whole}
+        return split_ranges(begins, bounds, options.partitions_min, options.records_per_task_max, there.topic_ids)
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The records of one range."""
+        return read_range(self._options, partition, self._names)
+
 
 Json = dict[str, dict[str, int]]
 
