@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.errors.texts import near_words
 from ottla.spark.sql.errors import SqlError
-from ottla.spark.sql.lexer import SIGN, Token
+from ottla.spark.sql.lexer import Token, split_at_commas
 from ottla.spark.sql.statements import Column
 
 TYPES = frozenset(
@@ -40,7 +40,6 @@ TYPES = frozenset(
 )
 RENAMED = {"BYTES": "BINARY", "TEXT": "STRING", "BOOL": "BOOLEAN"}
 """Words of ksqlDB and others for types of Spark."""
-_OPENING, _CLOSING = {"(", "<"}, {")", ">"}
 
 
 def parse_columns(sql: str, tokens: list[Token]) -> tuple[Column, ...]:
@@ -55,22 +54,6 @@ def parse_columns(sql: str, tokens: list[Token]) -> tuple[Column, ...]:
     if len(keys) > 1:
         raise SqlError(f"{' and '.join(keys)} are both KEY: a record has one key, so one column can be it")
     return tuple(found)
-
-
-def split_at_commas(tokens: list[Token]) -> list[list[Token]]:
-    """The parts between commas that are not within parentheses or angle brackets."""
-    parts: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens:
-        if token.kind == SIGN and token.value in _OPENING:
-            depth += 1
-        elif token.kind == SIGN and token.value in _CLOSING:
-            depth -= 1
-        if token.kind == SIGN and token.value == "," and depth == 0:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return [] if parts == [[]] else parts
 
 
 def _column(sql: str, tokens: list[Token]) -> Column:

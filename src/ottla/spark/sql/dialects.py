@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from ottla.spark.sql.columns import split_at_commas
 from ottla.spark.sql.errors import SqlError
-from ottla.spark.sql.lexer import NUMBER, SIGN, TEXT, Token, tokenize
+from ottla.spark.sql.lexer import NUMBER, SIGN, TEXT, Token, split_at_commas, tokenize
 from ottla.spark.sql.statements import Window
 
 UNITS = re.compile(r"(MILLISECOND|SECOND|MINUTE|HOUR|DAY|WEEK)S?", re.IGNORECASE)

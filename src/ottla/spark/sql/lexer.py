@@ -14,6 +14,7 @@ _LINE_COMMENT = re.compile(r"--[^\n]*")
 _WORD = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _QUOTES = {"'": TEXT, '"': TEXT, "`": NAME}
+_OPENING, _CLOSING = {"(", "<"}, {")", ">"}
 
 
 class Token(NamedTuple):
@@ -86,6 +87,22 @@ def is_complete(sql: str) -> bool:
         return not _pieces(sql)[1]
     except Unfinished:
         return False
+
+
+def split_at_commas(tokens: list[Token]) -> list[list[Token]]:
+    """The parts between commas that are not within parentheses or angle brackets."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        if token.kind == SIGN and token.value in _OPENING:
+            depth += 1
+        elif token.kind == SIGN and token.value in _CLOSING:
+            depth -= 1
+        if token.kind == SIGN and token.value == "," and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [] if parts == [[]] else parts
 
 
 def _pieces(sql: str) -> tuple[list[Cut], bool]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ottla.errors.texts import near_words
-from ottla.spark.sql.columns import parse_columns, split_at_commas
+from ottla.spark.sql.columns import parse_columns
 from ottla.spark.sql.dialects import refuse_others, take_window, watermark_of
 from ottla.spark.sql.errors import SqlError
-from ottla.spark.sql.lexer import NUMBER, SIGN, TEXT, Token, tokenize
+from ottla.spark.sql.lexer import NUMBER, SIGN, TEXT, Token, split_at_commas, tokenize
 from ottla.spark.sql.statements import (
     STREAM,
     TABLE,
