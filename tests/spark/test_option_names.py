@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.spark.errors import SparkOptionError
-from ottla.spark.option_names import Options
+from ottla.spark.options import Options
 
 KNOWN = ("subscribe", "maxTriggerDelay")
 

@@ -12,12 +12,10 @@ import pytest
 from tests.support.servers.postgres_server import PostgresServer
 
 from ottla import Admin
-from ottla.spark.decoding.decode import MODES
-from ottla.spark.decoding.formats import FORMATS
+from ottla.spark.decoding.decode import FORMATS, MODES
 from ottla.spark.sink import options as sink_options
 from ottla.spark.source import options as source_options
-from ottla.spark.tables.delta import sink as delta
-from ottla.spark.tables.iceberg import sink as iceberg
+from ottla.spark.tables import delta, iceberg
 from ottla.spark.tables.postgres import sink as postgres_sink
 from ottla.spark.tables.postgres import source as postgres_source
 from ottla.testing import Broker

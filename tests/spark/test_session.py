@@ -13,7 +13,7 @@ import pytest
 
 from ottla.spark.places import NoSuchPlace
 from ottla.spark.session import SessionFailed, _errors_to, _explained, defaults, local_session, python_of_cluster, use_python
-from ottla.spark.shipping.packages import Wishes
+from ottla.spark.shipping import Wishes
 
 SCRIPT = """
 import sys

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
-from ottla.spark import worker_memory
+from ottla.spark import pyspark_patches
 
 IN_A_WORKER = """
 import gc, sys, types
@@ -31,8 +31,8 @@ def test_objects_of_a_worker_are_frozen_after_its_first_collections() -> None:
 
 
 def test_the_collector_of_other_processes_is_left_alone() -> None:
-    worker_memory.spare_loaded_objects()
-    assert worker_memory._freeze_survivors not in gc.callbacks
+    pyspark_patches.spare_loaded_objects()
+    assert pyspark_patches._freeze_survivors not in gc.callbacks
 
 
 def test_workers_of_spark_are_such_processes(spark: Any) -> None:

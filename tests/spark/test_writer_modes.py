@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ottla.spark.errors import SparkOptionError
-from ottla.spark.writer_modes import update_batches
+from ottla.spark.pyspark_patches import update_batches
 from ottla.testing import Broker
 
 

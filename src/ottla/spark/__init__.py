@@ -3,15 +3,15 @@
     from ottla.spark import decode, ProgressListener
 
 The names are loaded when they are first used. The import makes PySpark's writers take the modes that Spark's own Kafka sink
-takes (`writer_modes.py`). Loop and thread rule: everything here is synchronous. Planning runs in Python processes of the
+takes (`pyspark_patches.py`). Loop and thread rule: everything here is synchronous. Planning runs in Python processes of the
 driver, reading and writing in Python workers of the executors; each process keeps the clients it has opened (`clients.py`).
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ottla.spark import writer_modes
-from ottla.spark.worker_memory import spare_loaded_objects
+from ottla.spark import pyspark_patches
+from ottla.spark.pyspark_patches import spare_loaded_objects
 
 if TYPE_CHECKING:
     from ottla.spark.dead_letters import to_topics
@@ -32,7 +32,7 @@ _HOMES = {
 }
 
 spare_loaded_objects()
-writer_modes.install()
+pyspark_patches.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -22,7 +22,7 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from ottla.errors import KafkaError
-from ottla.spark.decoding.arrow_functions import arrow_function
+from ottla.spark.decoding.plain import arrow_function
 from ottla.spark.errors import SinkError, SparkOptionError
 from ottla.spark.schema import HEADERS
 from ottla.spark.sink.options import sink_options

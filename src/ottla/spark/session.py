@@ -20,9 +20,7 @@ from ottla.spark.class_archive import JAVA_OPTIONS, java_options
 from ottla.spark.errors import reason_of
 from ottla.spark.java import use_java
 from ottla.spark.places import check_master, check_remote, is_local
-from ottla.spark.shipping.packages import Wishes, parts_to_ship
-from ottla.spark.shipping.shipment import pack, register_data_sources, temporary_folder
-from ottla.spark.shipping.workers import Notice, check_workers
+from ottla.spark.shipping import Notice, Wishes, check_workers, pack, parts_to_ship, register_data_sources, temporary_folder
 
 LOCAL = "local[*]"
 SHIP = "spark.ottla.ship"

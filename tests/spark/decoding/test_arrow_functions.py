@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from ottla.spark.decoding.arrow_functions import arrow_function
+from ottla.spark.decoding.plain import arrow_function
 
 
 def test_the_function_gets_arrays_and_spark_does_not_warn(spark: Any) -> None:

@@ -12,8 +12,7 @@ import fastavro
 import pyarrow as pa
 
 from ottla.spark import decode
-from ottla.spark.decoding.avro import AvroReader
-from ottla.spark.decoding.avro_types import avro_type
+from ottla.spark.decoding.avro import AvroReader, avro_type
 
 ORDER: dict[str, Any] = {
     "type": "record",

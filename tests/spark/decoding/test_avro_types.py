@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ottla.spark.decoding.avro_types import avro_type, parsed_avro, plain_schema
+from ottla.spark.decoding.avro import avro_type, parsed_avro, plain_schema
 from ottla.spark.errors import SparkOptionError
 
 

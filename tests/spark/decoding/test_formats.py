@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.spark.decoding.formats import ALIASES, FORMATS, decoder_for
-from ottla.spark.decoding.numbers import NumberDecoder
+from ottla.spark.decoding.decode import ALIASES, FORMATS, decoder_for
+from ottla.spark.decoding.plain import NumberDecoder
 from ottla.spark.errors import SparkOptionError
 
 

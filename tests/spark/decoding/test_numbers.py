@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ottla.spark import decode
-from ottla.spark.decoding.numbers import KINDS, decode_numbers
+from ottla.spark.decoding.plain import KINDS, decode_numbers
 
 CASES = {
     "int16": (">h", [0, -1, 32767, -32768]),

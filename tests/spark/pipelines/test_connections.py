@@ -8,7 +8,7 @@ from typing import Any
 from tests.spark.pipelines.folders import write_pipeline
 
 from ottla.spark.pipelines.connections import with_address
-from ottla.spark.pipelines.resolving import prepared
+from ottla.spark.pipelines.resolution import prepared
 from ottla.spark.pipelines.spec import Connection
 
 OTTLA = """

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.spark.pipelines.folders import write_pipeline
 
-from ottla.spark.pipelines.definitions import load_graph
 from ottla.spark.pipelines.errors import PipelineError
+from ottla.spark.pipelines.resolution import load_graph
 
 PYTHON = """
 @dp.temporary_view

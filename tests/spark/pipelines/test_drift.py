@@ -13,8 +13,7 @@ import pytest
 from tests.spark.pipelines.folders import write_pipeline
 from tests.support.servers.ottla_cli import Said, run_cli
 
-from ottla.spark.decoding.avro import AvroReader, changed_fields
-from ottla.spark.decoding.avro_types import avro_type
+from ottla.spark.decoding.avro import AvroReader, avro_type, changed_fields
 from ottla.spark.pipelines.counts import NEVER_NULL
 from ottla.testing import Broker
 

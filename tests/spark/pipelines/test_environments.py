@@ -11,8 +11,7 @@ from tests.support.servers.ottla_cli import run_cli
 
 from ottla.spark.pipelines.environments import Environment, masked, merged
 from ottla.spark.pipelines.errors import PipelineError
-from ottla.spark.pipelines.schedule import Schedule
-from ottla.spark.pipelines.spec import read_spec
+from ottla.spark.pipelines.spec import Schedule, read_spec
 
 OTTLA = """\
 sources:

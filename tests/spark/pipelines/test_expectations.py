@@ -9,9 +9,9 @@ import pytest
 from tests.spark.pipelines.folders import write_pipeline
 
 from ottla.spark.pipelines.errors import FlowFailed
-from ottla.spark.pipelines.resolving import prepared
-from ottla.spark.pipelines.running import Run
-from ottla.spark.pipelines.schedule import Schedule
+from ottla.spark.pipelines.resolution import prepared
+from ottla.spark.pipelines.run import Run
+from ottla.spark.pipelines.spec import Schedule
 from ottla.testing import Broker
 
 OTTLA = "sources: {{orders: {{subscribe: {topic}, startingOffsets: earliest}}}}\n"

@@ -15,7 +15,7 @@ from ottla import TopicPartition
 from ottla.spark.pipelines.counts import DEAD_LETTER, DECODE, EXPECT, WARN, Check
 from ottla.spark.pipelines.errors import PipelineError
 from ottla.spark.pipelines.metrics import MetricsPage, RunMetrics
-from ottla.spark.pipelines.progress import FlowProgress
+from ottla.spark.pipelines.run import FlowProgress
 
 LAGS = {TopicPartition("orders", 0): 1, TopicPartition("orders", 1): 4}
 BATCH = FlowProgress("keep", 3, 10, 40.0, 250, 5, LAGS)

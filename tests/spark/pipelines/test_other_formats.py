@@ -11,10 +11,8 @@ from tests.spark.pipelines.folders import write_pipeline
 from tests.spark.pipelines.test_running import run
 from tests.support.servers.postgres_server import PostgresServer
 
-from ottla.spark.pipelines.progress import FlowProgress
-from ottla.spark.pipelines.running import Run
-from ottla.spark.pipelines.schedule import Schedule
-from ottla.spark.pipelines.spec import Spec
+from ottla.spark.pipelines.run import FlowProgress, Run
+from ottla.spark.pipelines.spec import Schedule, Spec
 from ottla.testing import Broker
 
 OUT = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.spark.pipelines.plans import Reads, reads_of
+from ottla.spark.pipelines.outline import Reads, reads_of
 
 PLAN = """== Parsed Logical Plan ==
 'Project [unresolvedalias('count(1))]

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.spark.pipelines.folders import write_pipeline
 
 from ottla.spark.pipelines import storage
-from ottla.spark.pipelines.positions import Position, position_of
+from ottla.spark.pipelines.storage import Position, position_of
 
 
 def write(folder: str, kind: str, batch: int, text: str = "") -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.spark.pipelines.progress import FlowProgress, flow_progress, lag_of
+from ottla.spark.pipelines.run import FlowProgress, flow_progress, lag_of
 
 REPORT = {
     "batchId": 3,

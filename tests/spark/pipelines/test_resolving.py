@@ -9,7 +9,7 @@ import pytest
 from tests.spark.pipelines.folders import write_pipeline
 
 from ottla.spark.pipelines.errors import PipelineError
-from ottla.spark.pipelines.resolving import prepared
+from ottla.spark.pipelines.resolution import prepared
 
 IN_REVERSE = """
 CREATE MATERIALIZED VIEW total AS SELECT count(*) AS n FROM shop_db.kept;

@@ -15,11 +15,9 @@ from tests.spark.pipelines.folders import write_pipeline
 from ottla.spark.pipelines import storage
 from ottla.spark.pipelines.errors import FlowFailed, PipelineError
 from ottla.spark.pipelines.graph import FlowDefinition
-from ottla.spark.pipelines.progress import FlowProgress
-from ottla.spark.pipelines.resolving import prepared
-from ottla.spark.pipelines.running import STARTING_MAX, Run, Totals
-from ottla.spark.pipelines.schedule import Schedule
-from ottla.spark.pipelines.spec import Spec
+from ottla.spark.pipelines.resolution import prepared
+from ottla.spark.pipelines.run import STARTING_MAX, FlowProgress, Run, Totals
+from ottla.spark.pipelines.spec import Schedule, Spec
 from ottla.testing import Broker
 
 OTTLA = """
@@ -173,7 +171,7 @@ def test_every_looks_again_until_it_is_stopped(
 def test_continuous_run_computes_views_again(
     pipeline: Callable[[dict[str, str]], Spec], spark: Any, topic: str, shared_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ottla.spark.pipelines.running.REFRESH_S", 0.5)
+    monkeypatch.setattr("ottla.spark.pipelines.run.REFRESH_S", 0.5)
     seen: list[int] = []
 
     def on_batch(progress: FlowProgress, made: Run) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.spark.pipelines.errors import PipelineError
-from ottla.spark.pipelines.schedule import Schedule, parse_schedule
+from ottla.spark.pipelines.spec import Schedule, parse_schedule
 
 
 @pytest.mark.parametrize(

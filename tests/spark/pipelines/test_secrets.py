@@ -15,9 +15,9 @@ from tests.support.servers.ottla_cli import run_cli
 
 from ottla.spark.pipelines.counts import Check
 from ottla.spark.pipelines.metrics import RunMetrics
-from ottla.spark.pipelines.resolving import prepared
-from ottla.spark.pipelines.running import Run
-from ottla.spark.pipelines.schedule import Schedule
+from ottla.spark.pipelines.resolution import prepared
+from ottla.spark.pipelines.run import Run
+from ottla.spark.pipelines.spec import Schedule
 from ottla.testing import Broker
 
 WORDS = ("f1le-s3cret", "v4riable-s3cret", "h00k-s3cret")

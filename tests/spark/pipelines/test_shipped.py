@@ -10,8 +10,7 @@ import pytest
 from tests.spark.pipelines.folders import write_pipeline
 
 from ottla.spark.pipelines.errors import PipelineError
-from ottla.spark.pipelines.resolving import prepared
-from ottla.spark.pipelines.shipped import wishes_of
+from ottla.spark.pipelines.resolution import prepared, wishes_of
 
 FLOW = """\
 from pricing_of_this_test import RATE

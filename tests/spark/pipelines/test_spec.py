@@ -8,8 +8,7 @@ import pytest
 from tests.spark.pipelines.folders import write_pipeline
 
 from ottla.spark.pipelines.errors import PipelineError
-from ottla.spark.pipelines.schedule import Schedule
-from ottla.spark.pipelines.spec import Connection, read_spec
+from ottla.spark.pipelines.spec import Connection, Schedule, read_spec
 
 OTTLA = """\
 schedule: every 10s

@@ -15,7 +15,7 @@ from tests.spark.pipelines.folders import write_pipeline
 from tests.support.servers.ottla_cli import Said, run_cli
 
 from ottla.spark.pipelines import storage
-from ottla.spark.pipelines.backfills import ranges_of
+from ottla.spark.pipelines.backfill import ranges_of
 from ottla.spark.pipelines.counts import Check
 from ottla.spark.pipelines.errors import PipelineError
 from ottla.spark.pipelines.spec import read_spec

@@ -6,7 +6,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from ottla.spark.progress.line import ProgressLine
+from ottla.spark.progress.listener import ProgressLine
 from ottla.spark.progress.measures import Measures
 
 ONE = Measures("id-1", "run-1", "orders", 4, 100, 4210.4, 412, ())

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ottla import TopicPartition
-from ottla.spark.progress.measures import Measures, SourceMeasures
-from ottla.spark.progress.metrics import metrics_dict, metrics_text
+from ottla.spark.progress.measures import Measures, SourceMeasures, metrics_dict, metrics_text
 
 ONE = Measures(
     "id-1",

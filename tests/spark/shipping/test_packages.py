@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import ottla
-from ottla.spark.shipping.packages import CannotShip, Wishes, formats_named, parts_to_ship
+from ottla.spark.shipping import CannotShip, Wishes, formats_named, parts_to_ship
 
 
 def names(wishes: Wishes) -> list[str]:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.spark.shipping.packages import Part
-from ottla.spark.shipping.shipment import Shipment, pack
+from ottla.spark.shipping import Part, Shipment, pack
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import ottla
-from ottla.spark.shipping.workers import WorkerFacts, WorkersUnfit, check_facts, check_workers, failure, look
+from ottla.spark.shipping import WorkerFacts, WorkersUnfit, check_facts, check_workers, failure, look
 
 GOOD = WorkerFacts("h", "/usr/bin/python3", "26.0", ottla.__version__, "", None)
 

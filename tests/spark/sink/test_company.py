@@ -29,7 +29,7 @@ from tests.support.servers.restarting_server import RestartingServer
 
 from ottla import Admin, Producer
 from ottla.spark.sink.protocol import driver_id
-from ottla.spark.tables.iceberg.sink import load_catalog
+from ottla.spark.tables.iceberg import load_catalog
 from ottla.testing import Broker
 
 PROGRAM = Path(__file__).with_name("company.py")

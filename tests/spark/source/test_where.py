@@ -6,7 +6,7 @@ import pytest
 
 from ottla import TopicPartition
 from ottla.spark.errors import SparkOptionError
-from ottla.spark.option_names import Options
+from ottla.spark.options import Options
 from ottla.spark.source.offsets import EARLIEST, LATEST, Where, read_where
 from ottla.spark.source.options import NAMES
 

@@ -14,7 +14,7 @@ from ottla.cli.sql.session import TopicsOfCluster
 from ottla.spark.sql.catalog import Catalog
 from ottla.spark.sql.lexer import split_statements
 from ottla.spark.sql.parser import parse
-from ottla.spark.sql.running import Runner
+from ottla.spark.sql.runner import Runner
 from ottla.spark.sql.screen import Shown
 from ottla.spark.sql.settings import Settings
 from ottla.testing import Broker

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.spark.sql.conftest import Sql
 
-from ottla.spark.sql.checking import check_all
+from ottla.spark.sql.checks import check_all
 from ottla.spark.sql.errors import SqlError
 from ottla.spark.sql.lexer import split_statements
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.spark.sql.catalog import Catalog
-from ottla.spark.sql.checking import check_all, resolve, target_of
+from ottla.spark.sql.checks import check_all, resolve, target_of
 from ottla.spark.sql.declarations import Declaration
 from ottla.spark.sql.errors import SqlError
 from ottla.spark.sql.lexer import split_statements

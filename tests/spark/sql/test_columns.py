@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.spark.sql.columns import parse_columns
 from ottla.spark.sql.errors import SqlError
 from ottla.spark.sql.lexer import tokenize
+from ottla.spark.sql.parser import parse_columns
 from ottla.spark.sql.statements import Column
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.spark.sql.conftest import Sql
 
 from ottla.spark.sql.catalog import Catalog
-from ottla.spark.sql.checking import check_statement_syntax, resolve
+from ottla.spark.sql.checks import check_statement_syntax, resolve
 from ottla.spark.sql.declarations import declaration_of
 from ottla.spark.sql.errors import SqlError
 from ottla.spark.sql.lexer import split_statements

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.spark.sql.references import find_references, quote_names
+from ottla.spark.sql.checks import find_references, quote_names
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.spark.sql.checking import check_statement_syntax
+from ottla.spark.sql.checks import check_statement_syntax
 from ottla.spark.sql.errors import SqlSyntaxError
 from ottla.spark.sql.grammar import NoGrammar, read_network
 from ottla.spark.sql.lexer import split_statements

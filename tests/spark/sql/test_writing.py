@@ -8,8 +8,8 @@ import pytest
 
 from ottla.spark.sql.declarations import Declaration
 from ottla.spark.sql.errors import SqlError
+from ottla.spark.sql.frames import records
 from ottla.spark.sql.statements import Column
-from ottla.spark.sql.writing import records
 
 
 def rows(df: Any) -> list[tuple[Any, ...]]:

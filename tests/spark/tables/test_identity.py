@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.spark.errors import SparkOptionError
-from ottla.spark.tables.identity import identity_of_options
+from ottla.spark.tables.writers import identity_of_options
 
 
 def test_options_name_a_batch() -> None:

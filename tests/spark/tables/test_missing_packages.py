@@ -8,10 +8,10 @@ import sys
 import pyarrow as pa
 import pytest
 
-from ottla.spark.decoding.formats import decoder_for
+from ottla.spark.decoding.decode import decoder_for
 from ottla.spark.errors import SparkOptionError
-from ottla.spark.tables.delta.sink import DeltaTarget
-from ottla.spark.tables.iceberg.sink import IcebergTarget
+from ottla.spark.tables.delta import DeltaTarget
+from ottla.spark.tables.iceberg import IcebergTarget
 from ottla.spark.tables.postgres.sink import PostgresTarget
 
 SCHEMA = pa.schema([("id", pa.int64())])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ottla.spark.tables.parquet_files import write_files
+from ottla.spark.tables.delta import write_files
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string())])
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ottla.spark.tables.identity import BatchIdentity
-from ottla.spark.tables.writing import TableStreamWriter, TaskWritten, in_utc
+from ottla.spark.tables.writers import BatchIdentity, TableStreamWriter, TaskWritten, in_utc
 
 
 class Recorder:

@@ -17,8 +17,7 @@ from ottla.spark.pipelines import storage
 from ottla.spark.pipelines.environments import Environment
 from ottla.spark.pipelines.errors import PipelineError
 from ottla.spark.pipelines.hooks import told_on_failure
-from ottla.spark.pipelines.schedule import Schedule
-from ottla.spark.pipelines.spec import read_spec
+from ottla.spark.pipelines.spec import Schedule, read_spec
 from ottla.spark.source.offsets import EARLIEST, LATEST, Where, parse_numbers
 
 EXAMPLES = """\b
@@ -62,7 +61,7 @@ def backfill(
     spec = read_spec(place, environment).with_bootstrap(bootstrap_server)
     with told_on_failure(spec, warn):
         check_before_spark(spec, topics_within(wait_s))
-        from ottla.spark.pipelines import backfills
+        from ottla.spark.pipelines import backfill as backfills
 
         own = replace(spec, backfill=name or backfills.backfill_id(starts, stops, flows))
 

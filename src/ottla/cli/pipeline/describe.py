@@ -23,8 +23,8 @@ from ottla.spark.pipelines.counts import Check
 from ottla.spark.pipelines.environments import Environment
 from ottla.spark.pipelines.expectations import Expectation
 from ottla.spark.pipelines.outline import Flow, read_outline, write_outline
-from ottla.spark.pipelines.positions import Position, position_of
 from ottla.spark.pipelines.spec import BOOTSTRAP, Spec, read_spec
+from ottla.spark.pipelines.storage import Position, position_of
 
 EXAMPLES = """\b
 Examples:
@@ -65,7 +65,7 @@ def describe(
     spec = read_spec(place, environment).with_bootstrap(bootstrap_server)
     with ExitStack() as stack:
         if graph:
-            from ottla.spark.pipelines.resolving import prepared
+            from ottla.spark.pipelines.resolution import prepared
 
             spark = stack.enter_context(session_for(spec, master, remote, quiet=as_json))
             with prepared(spec, spark) as resolved:

@@ -18,7 +18,7 @@ from ottla.errors import OttlaError
 from ottla.spark.pipelines import storage
 from ottla.spark.pipelines.environments import ENVIRONMENT, Environment
 from ottla.spark.pipelines.errors import PipelineError
-from ottla.spark.pipelines.shipped import wishes_of
+from ottla.spark.pipelines.resolution import wishes_of
 from ottla.spark.pipelines.spec import Spec
 from ottla.spark.places import check_place
 

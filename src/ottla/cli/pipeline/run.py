@@ -48,14 +48,13 @@ from ottla.spark.pipelines.graph import TABLE, FlowDefinition, Graph
 from ottla.spark.pipelines.hooks import told_on_failure
 from ottla.spark.pipelines.metrics import MetricsPage, RunMetrics
 from ottla.spark.pipelines.outline import write_outline
-from ottla.spark.pipelines.positions import position_of
-from ottla.spark.pipelines.progress import FlowProgress
-from ottla.spark.pipelines.schedule import ONCE, Schedule, parse_schedule
-from ottla.spark.pipelines.spec import Spec, read_spec
+from ottla.spark.pipelines.run import FlowProgress
+from ottla.spark.pipelines.spec import ONCE, Schedule, Spec, parse_schedule, read_spec
+from ottla.spark.pipelines.storage import position_of
 
 if TYPE_CHECKING:
-    from ottla.spark.pipelines.resolving import Resolved
-    from ottla.spark.pipelines.running import Report, Run, Totals
+    from ottla.spark.pipelines.resolution import Resolved
+    from ottla.spark.pipelines.run import Report, Run, Totals
 
 
 EXAMPLES = """\b
@@ -168,8 +167,8 @@ def run_pipeline(
 
     A backfill runs these `flows`, or all that it can.
     """
-    from ottla.spark.pipelines.resolving import prepared
-    from ottla.spark.pipelines.running import Run, Totals
+    from ottla.spark.pipelines.resolution import prepared
+    from ottla.spark.pipelines.run import Run, Totals
 
     try:
         with prepared(spec, spark) as resolved, make_reporter(as_json) as report:
@@ -202,7 +201,7 @@ def run_pipeline(
 
 
 def _chosen(resolved: Resolved, flows: tuple[str, ...]) -> Resolved:
-    from ottla.spark.pipelines.backfills import chosen
+    from ottla.spark.pipelines.backfill import chosen
 
     found, left_out = chosen(resolved, flows)
     for sentence in left_out:

@@ -79,7 +79,7 @@ def _find(
         if problems or not graph:
             return problems, 0
         with session_for(spec, master, remote, quiet=quiet) as spark:
-            from ottla.spark.pipelines.resolving import prepared
+            from ottla.spark.pipelines.resolution import prepared
 
             with prepared(spec, spark) as resolved:
                 write_outline(resolved)

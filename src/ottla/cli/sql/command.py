@@ -16,7 +16,7 @@ from ottla.cli.sql.session import Session, TopicsOfCluster, client_properties, l
 from ottla.cli.sql.shell import Completer, Shell, history_path, run_all, with_history
 from ottla.config.client.kinds import CONSUMER, PRODUCER
 from ottla.spark.sql.catalog import Catalog, default_path
-from ottla.spark.sql.running import Runner
+from ottla.spark.sql.runner import Runner
 from ottla.spark.sql.settings import Settings
 
 EXAMPLES = """\b

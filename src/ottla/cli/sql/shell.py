@@ -22,13 +22,13 @@ from ottla.spark.errors import SparkOptionError
 from ottla.spark.java import NoJava
 from ottla.spark.session import SessionFailed
 from ottla.spark.sql.catalog import Catalog
-from ottla.spark.sql.checking import analysis_error, check_all, check_statement_syntax
+from ottla.spark.sql.checks import analysis_error, check_all, check_statement_syntax
 from ottla.spark.sql.declarations import METADATA
 from ottla.spark.sql.errors import PlacedSqlError, SqlError, spark_sentence
 from ottla.spark.sql.interrupts import Interrupted
 from ottla.spark.sql.lexer import Cut, is_complete, split_statements
 from ottla.spark.sql.parser import parse
-from ottla.spark.sql.running import Runner
+from ottla.spark.sql.runner import Runner
 from ottla.spark.sql.statements import NEEDS_SPARK, Create, Insert, Select, Statement
 
 PROMPT, MORE = "ottla> ", "   ... "

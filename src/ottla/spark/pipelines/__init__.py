@@ -1,7 +1,7 @@
 """Pipelines: folders of `pyspark.pipelines` files and a small YAML, run on a session of Spark.
 
-`spec.py` reads the YAML, `definitions.py` loads the files into a `graph.py`, `resolving.py` turns flows into DataFrames and
-`running.py` runs them. Nothing here imports PySpark before a function that needs it is called.
+`spec.py` reads the YAML, `resolution.py` loads the files into a `graph.py`, `resolution.py` turns flows into DataFrames and
+`run.py` runs them. Nothing here imports PySpark before a function that needs it is called.
 """
 
 from ottla.spark.pipelines.connections import declare_connections

@@ -12,7 +12,7 @@ from ottla.env.real.tls_errors import protocol_mismatch
 from ottla.errors import ConfigError, KafkaError
 from ottla.errors.texts import near_words
 from ottla.spark.errors import SparkOptionError
-from ottla.spark.option_names import KAFKA_PREFIX
+from ottla.spark.options import KAFKA_PREFIX
 from ottla.spark.pipelines.connections import with_address
 from ottla.spark.pipelines.spec import BOOTSTRAP, OTTLA_NAMES, SPEC_NAMES, Connection, Spec
 from ottla.spark.sink.options import sink_options

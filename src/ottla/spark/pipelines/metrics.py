@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING
 from ottla.metrics_text import CONTENT_TYPE, MetricsText
 from ottla.spark.pipelines.counts import DEAD_LETTER, Check
 from ottla.spark.pipelines.errors import PipelineError
-from ottla.spark.pipelines.progress import FlowProgress
-from ottla.spark.progress.measures import behind_latest
-from ottla.spark.progress.metrics import BEHIND_WORDS
+from ottla.spark.pipelines.run import FlowProgress
+from ottla.spark.progress.measures import BEHIND_WORDS, behind_latest
 
 if TYPE_CHECKING:
-    from ottla.spark.pipelines.running import Run
+    from ottla.spark.pipelines.run import Run
 
 REQUEST_TIMEOUT_S = 10.0
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ottla.spark.errors import SparkOptionError
-from ottla.spark.option_names import Options
+from ottla.spark.options import Options
 
 NAMES = ("topic", "includeHeaders", "exactlyOnce", "decisionsTopic", "twoPhaseCommit")
 DECISIONS_TOPIC = "__ottla_sink_decisions"

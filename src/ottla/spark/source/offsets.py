@@ -14,7 +14,7 @@ from typing import Any
 from ottla import TopicPartition
 from ottla.ids import ZERO_UUID, InvalidUuid, Uuid, uuid_parse, uuid_text
 from ottla.spark.errors import SourceError, SparkOptionError
-from ottla.spark.option_names import Options
+from ottla.spark.options import Options
 
 EARLIEST = -2
 LATEST = -1

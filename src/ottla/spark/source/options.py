@@ -12,7 +12,7 @@ from ottla import TopicPartition
 from ottla.config.client import consumer_settings
 from ottla.errors import ConfigError
 from ottla.spark.errors import SparkOptionError
-from ottla.spark.option_names import Options
+from ottla.spark.options import Options
 from ottla.spark.source.offsets import EARLIEST, FROM_EARLIEST, LATEST, TO_LATEST, Offsets, Where, parse_numbers, read_where
 
 NAMES = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ottla.errors.texts import near_words
-from ottla.spark.sql.columns import parse_columns
 from ottla.spark.sql.dialects import refuse_others, take_window, watermark_of
 from ottla.spark.sql.errors import SqlError
 from ottla.spark.sql.lexer import NUMBER, SIGN, TEXT, Token, split_at_commas, tokenize
@@ -28,11 +27,88 @@ from ottla.spark.sql.statements import (
     Unset,
 )
 
+TYPES = frozenset(
+    {
+        "BOOLEAN",
+        "TINYINT",
+        "BYTE",
+        "SMALLINT",
+        "SHORT",
+        "INT",
+        "INTEGER",
+        "BIGINT",
+        "LONG",
+        "FLOAT",
+        "REAL",
+        "DOUBLE",
+        "DECIMAL",
+        "DEC",
+        "NUMERIC",
+        "STRING",
+        "VARCHAR",
+        "CHAR",
+        "BINARY",
+        "DATE",
+        "TIMESTAMP",
+        "TIMESTAMP_NTZ",
+        "TIMESTAMP_LTZ",
+        "ARRAY",
+        "MAP",
+        "STRUCT",
+        "VARIANT",
+    }
+)
+RENAMED = {"BYTES": "BINARY", "TEXT": "STRING", "BOOL": "BOOLEAN"}
+"""Words of ksqlDB and others for types of Spark."""
+
+
+def parse_columns(sql: str, tokens: list[Token]) -> tuple[Column, ...]:
+    """The columns between the parentheses; `tokens` are those inside of them."""
+    found: list[Column] = []
+    for part in split_at_commas(tokens):
+        column = _column(sql, part)
+        if any(each.name.lower() == column.name.lower() for each in found):
+            raise SqlError(f"the column {column.name} is declared twice: give each column its own name")
+        found.append(column)
+    keys = [each.name for each in found if each.is_key]
+    if len(keys) > 1:
+        raise SqlError(f"{' and '.join(keys)} are both KEY: a record has one key, so one column can be it")
+    return tuple(found)
+
+
+def _column(sql: str, tokens: list[Token]) -> Column:
+    if not tokens or not tokens[0].is_identifier:
+        shown = sql[tokens[0].start : tokens[-1].end] if tokens else "nothing"
+        raise SqlError(f"a column is a name and a type, such as id BIGINT; {shown} is none")
+    name, rest = tokens[0].value, tokens[1:]
+    is_key = bool(rest) and rest[-1].is_word("KEY")
+    if is_key:
+        rest = rest[:-1]
+        if rest and rest[-1].is_word("PRIMARY"):
+            rest = rest[:-1]
+    if not rest:
+        raise SqlError(f"the column {name} has no type: write {name} STRING or {name} BIGINT, for example")
+    return Column(name, _type(sql, name, rest), is_key)
+
+
+def _type(sql: str, column: str, tokens: list[Token]) -> str:
+    first = tokens[0].value.upper()
+    if first == "VARCHAR" and len(tokens) == 1:
+        return "STRING"
+    chosen = RENAMED.get(first, first)
+    if chosen not in TYPES:
+        near = near_words(first, [*TYPES, *RENAMED])
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(TYPES))}"
+        raise SqlError(f"the column {column} has the type {tokens[0].value}, which there is not: {hint}")
+    rest = sql[tokens[0].end : tokens[-1].end]
+    return (chosen + rest).strip()
+
+
 SHOWN = ("STREAMS", "TABLES", "TOPICS", "QUERIES")
 QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 
 
-class Reader:
+class StatementReader:
     """The tokens of one statement, and how far they are read."""
 
     def __init__(self, sql: str) -> None:
@@ -101,7 +177,7 @@ class Reader:
 
 def parse(sql: str) -> Statement:
     """The statement of one text without a semicolon."""
-    reader = Reader(sql)
+    reader = StatementReader(sql)
     if not reader.tokens:
         raise SqlError("there is no statement")
     refuse_others(reader.tokens)
@@ -117,7 +193,7 @@ def parse(sql: str) -> Statement:
     return Passed(sql, _view(reader), is_local=_is_local(reader.tokens))
 
 
-def _create(reader: Reader) -> Statement | None:
+def _create(reader: StatementReader) -> Statement | None:
     is_replacing = reader.accept("OR", "REPLACE")
     # ksqlDB has CREATE SOURCE STREAM for what is only read; here that is every stream.
     reader.accept("SOURCE")
@@ -148,7 +224,7 @@ def _create(reader: Reader) -> Statement | None:
     return Create(kind, name, columns, options, is_replacing, if_not_exists, query)
 
 
-def _columns(reader: Reader) -> tuple[tuple[Column, ...], dict[str, str]]:
+def _columns(reader: StatementReader) -> tuple[tuple[Column, ...], dict[str, str]]:
     """The declared columns, and the options that Flink's WATERMARK FOR among them stands for."""
     declared: list[Token] = []
     watermark: dict[str, str] = {}
@@ -162,7 +238,7 @@ def _columns(reader: Reader) -> tuple[tuple[Column, ...], dict[str, str]]:
     return parse_columns(reader.sql, declared), watermark
 
 
-def _options(reader: Reader, tokens: list[Token]) -> dict[str, str]:
+def _options(reader: StatementReader, tokens: list[Token]) -> dict[str, str]:
     found: dict[str, str] = {}
     example = "name='value' with commas between them, such as topic='orders', format='json'"
     for part in split_at_commas(tokens):
@@ -178,7 +254,7 @@ def _options(reader: Reader, tokens: list[Token]) -> dict[str, str]:
     return found
 
 
-def _drop(reader: Reader) -> Statement | None:
+def _drop(reader: StatementReader) -> Statement | None:
     kind = STREAM if reader.accept("STREAM") else TABLE if reader.accept("TABLE") else None
     if kind is None:
         return None
@@ -191,7 +267,7 @@ def _drop(reader: Reader) -> Statement | None:
     return Drop(kind, name, if_exists)
 
 
-def _show(reader: Reader) -> Statement | None:
+def _show(reader: StatementReader) -> Statement | None:
     reader.accept("ALL")  # ksqlDB's SHOW ALL TOPICS
     reader.accept("EXTENDED")
     word = reader.peek()
@@ -205,7 +281,7 @@ def _show(reader: Reader) -> Statement | None:
     return None
 
 
-def _describe(reader: Reader) -> Statement | None:
+def _describe(reader: StatementReader) -> Statement | None:
     if reader.peek() is not None and reader.peek().is_word("FUNCTION", "DATABASE", "QUERY", "FORMATTED"):  # type: ignore[union-attr]
         return None
     reader.accept("EXTENDED")  # all that there is to say is said in any case
@@ -215,7 +291,7 @@ def _describe(reader: Reader) -> Statement | None:
     return Describe(name) if reader.peek() is None else None
 
 
-def _print(reader: Reader) -> Statement:
+def _print(reader: StatementReader) -> Statement:
     example = "PRINT orders FROM BEGINNING LIMIT 3"
     name = reader.name("topic", example)
     from_beginning = reader.accept("FROM", "BEGINNING")
@@ -227,7 +303,7 @@ def _print(reader: Reader) -> Statement:
     return Print(name, from_beginning, limit)
 
 
-def _explain(reader: Reader) -> Statement | None:
+def _explain(reader: StatementReader) -> Statement | None:
     """EXPLAIN of a live query explains its SELECT."""
     for word in ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL"):
         if reader.accept(word):
@@ -240,7 +316,7 @@ def _explain(reader: Reader) -> Statement | None:
     return Passed(reader.sql[:start] + query.sql, window=query.window, is_local=True)
 
 
-def _set(reader: Reader) -> Statement | None:
+def _set(reader: StatementReader) -> Statement | None:
     if reader.peek() is None:
         return Set()
     if reader.peek().is_word("TIME", "VAR", "VARIABLE", "CATALOG", "PATH", "ROLE"):  # type: ignore[union-attr]
@@ -251,7 +327,7 @@ def _set(reader: Reader) -> Statement | None:
     return Set(name, value if equals else None)
 
 
-def _setting(reader: Reader) -> tuple[str, str, str]:
+def _setting(reader: StatementReader) -> tuple[str, str, str]:
     """A name, the equals sign if there is one, and the value. Quotes are optional, as in Spark's own SET."""
     first = reader.tokens[reader.place]
     if first.kind == TEXT:
@@ -270,7 +346,7 @@ def _setting(reader: Reader) -> tuple[str, str, str]:
     return name.strip(), equals, value
 
 
-def _unset(reader: Reader) -> Statement:
+def _unset(reader: StatementReader) -> Statement:
     if reader.peek() is None:
         raise SqlError("UNSET needs the name of a setting: write UNSET 'auto.offset.reset'")
     name, equals, _ = _setting(reader)
@@ -279,7 +355,7 @@ def _unset(reader: Reader) -> Statement:
     return Unset(name)
 
 
-def _insert(reader: Reader) -> Statement | None:
+def _insert(reader: StatementReader) -> Statement | None:
     if reader.peek() is not None and reader.peek().is_word("OVERWRITE"):  # type: ignore[union-attr]
         raise SqlError("INSERT OVERWRITE cannot empty a topic: write INSERT INTO")
     if not reader.accept("INTO"):
@@ -302,13 +378,13 @@ def _insert(reader: Reader) -> Statement | None:
     return Insert(name, columns, _query(reader))
 
 
-def _terminate(reader: Reader) -> Statement:
+def _terminate(reader: StatementReader) -> Statement:
     name = reader.name("query", "TERMINATE query_1, or TERMINATE ALL")
     reader.end("TERMINATE query_1, or TERMINATE ALL")
     return Terminate(name)
 
 
-def _query(reader: Reader) -> Query:
+def _query(reader: StatementReader) -> Query:
     """The rest of the statement, without EMIT CHANGES and, then, without its LIMIT."""
     tokens = reader.tokens[reader.place :]
     if not tokens:
@@ -347,7 +423,7 @@ def _is_local(tokens: list[Token]) -> bool:
     return words[:1] == ["DECLARE"] or (words[:1] == ["SET"] and words[1:2] in (["VAR"], ["VARIABLE"], ["TIME"]))
 
 
-def _view(reader: Reader) -> str | None:
+def _view(reader: StatementReader) -> str | None:
     """The name in CREATE [OR REPLACE] [TEMPORARY] VIEW name."""
     if not reader.accept("CREATE"):
         return None

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from ottla.config.client.kinds import CONSUMER, PRODUCER
 from ottla.errors.texts import near_words
 from ottla.spark.errors import SparkOptionError
-from ottla.spark.option_names import KAFKA_PREFIX
+from ottla.spark.options import KAFKA_PREFIX
 from ottla.spark.source.options import NAMES, REFUSED, source_options
 from ottla.spark.sql.errors import SqlError
 

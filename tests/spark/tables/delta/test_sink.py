@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 
 from ottla.spark.errors import SparkOptionError
-from ottla.spark.tables.delta.sink import DeltaTarget, delta_target
-from ottla.spark.tables.identity import BatchIdentity, TaskIdentity
-from ottla.spark.tables.writing import TableStreamWriter, TaskWritten
+from ottla.spark.tables.delta import DeltaTarget, delta_target
+from ottla.spark.tables.writers import BatchIdentity, TableStreamWriter, TaskIdentity, TaskWritten
 
 deltalake = pytest.importorskip("deltalake")
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("at", pa.timestamp("us", tz="UTC"))])

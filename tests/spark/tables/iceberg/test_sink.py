@@ -11,9 +11,8 @@ import pyarrow as pa
 import pytest
 
 from ottla.spark.errors import SinkError, SparkOptionError
-from ottla.spark.tables.iceberg.sink import IcebergTarget, iceberg_target, load_catalog
-from ottla.spark.tables.identity import BatchIdentity, TaskIdentity
-from ottla.spark.tables.writing import TableStreamWriter, TaskWritten
+from ottla.spark.tables.iceberg import IcebergTarget, iceberg_target, load_catalog
+from ottla.spark.tables.writers import BatchIdentity, TableStreamWriter, TaskIdentity, TaskWritten
 
 pytest.importorskip("pyiceberg")
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("at", pa.timestamp("us", tz="UTC"))])

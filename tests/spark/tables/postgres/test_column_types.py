@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 from tests.support.servers.postgres_server import PostgresServer
 
-from ottla.spark.tables.postgres.column_types import csv_of, sql_type
+from ottla.spark.tables.postgres.sink import csv_of, sql_type
 
 
 def test_sql_types() -> None:

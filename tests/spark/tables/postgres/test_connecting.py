@@ -1,6 +1,6 @@
 """Names and texts as SQL."""
 
-from ottla.spark.tables.postgres.connecting import literal, quoted, quoted_table
+from ottla.spark.tables.postgres.connection import literal, quoted, quoted_table
 
 
 def test_names_and_texts_are_quoted() -> None:

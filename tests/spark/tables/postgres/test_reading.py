@@ -10,8 +10,8 @@ import pytest
 from tests.support.servers.postgres_server import PostgresServer
 
 from ottla.spark.errors import SourceError
-from ottla.spark.tables.postgres import reading
-from ottla.spark.tables.postgres.reading import describe, read_rows
+from ottla.spark.tables.postgres import source
+from ottla.spark.tables.postgres.source import describe, read_rows
 
 
 def test_every_kind_of_value_is_read(postgres: PostgresServer) -> None:
@@ -52,7 +52,7 @@ def test_every_kind_of_value_is_read(postgres: PostgresServer) -> None:
 
 
 def test_large_results_come_in_several_batches(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(source, "CHUNK_BYTES", 1000)
     query = "SELECT n, 'row ' || n AS t FROM generate_series(1, 1000) AS n"
     batches = list(read_rows(postgres.url, query, describe(postgres.url, query), "n > 10"))
     assert len(batches) > 5

@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 from tests.support.servers.postgres_server import PostgresServer
 
 from ottla.spark.errors import SinkError, SparkOptionError
-from ottla.spark.tables.identity import BatchIdentity, TaskIdentity
 from ottla.spark.tables.postgres.sink import PostgresTarget, postgres_target
+from ottla.spark.tables.writers import BatchIdentity, TaskIdentity
 
 COLUMNS = (("id", "bigint"), ("name", "string"))
 

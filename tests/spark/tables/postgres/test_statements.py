@@ -1,6 +1,6 @@
 """The SQL that moves staged rows. What it does is tested in test_sink.py."""
 
-from ottla.spark.tables.postgres.statements import Move, listed
+from ottla.spark.tables.postgres.sink import Move, listed
 
 
 def test_an_append_keeps_the_order_of_rows() -> None:

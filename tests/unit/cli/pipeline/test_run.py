@@ -19,8 +19,7 @@ from ottla.cli.pipeline import run
 from ottla.cli.pipeline.run import Outages, line_of, make_reporter, print_summary
 from ottla.errors import UnreachableError
 from ottla.spark.pipelines import storage
-from ottla.spark.pipelines.progress import FlowProgress
-from ottla.spark.pipelines.running import Totals
+from ottla.spark.pipelines.run import FlowProgress, Totals
 from ottla.spark.pipelines.spec import Spec, read_spec
 from ottla.testing import Broker
 

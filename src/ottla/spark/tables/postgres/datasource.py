@@ -8,7 +8,7 @@ from pyspark.sql.datasource import DataSource
 
 from ottla.spark.tables.postgres.sink import postgres_target
 from ottla.spark.tables.postgres.source import PostgresReader, PostgresStreamReader, ddl, described, postgres_source
-from ottla.spark.tables.writing import TableBatchWriter, TableStreamWriter
+from ottla.spark.tables.writers import TableBatchWriter, TableStreamWriter
 
 
 class PostgresDataSource(DataSource):

@@ -11,18 +11,168 @@ the query's name and are dropped with the next commit of the query.
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 from ottla.spark.errors import SinkError, SparkOptionError
-from ottla.spark.tables.identity import BatchIdentity, TaskIdentity, identity_of_options
-from ottla.spark.tables.postgres.column_types import COPY_FORMAT, csv_of, sql_type
-from ottla.spark.tables.postgres.connecting import connect, psycopg, quoted, quoted_table
-from ottla.spark.tables.postgres.statements import ROW_NUMBER, Move, listed
+from ottla.spark.tables.postgres.connection import connect, psycopg, quoted, quoted_table
 from ottla.spark.tables.table_options import IDENTITY, TableOptions
+from ottla.spark.tables.writers import BatchIdentity, TaskIdentity, identity_of_options
+
+COPY_FORMAT = "FORMAT csv, NULL ''"
+SQL_TYPES = {
+    "tinyint": "smallint",
+    "smallint": "smallint",
+    "int": "integer",
+    "bigint": "bigint",
+    "float": "real",
+    "double": "double precision",
+    "boolean": "boolean",
+    "string": "text",
+    "binary": "bytea",
+    "date": "date",
+    "timestamp": "timestamptz",
+    "timestamp_ntz": "timestamp",
+}
+NESTED = ("struct<", "array<", "map<", "variant")
+
+
+def sql_type(spark_type: str) -> str:
+    """The PostgreSQL type of a column that is created for a Spark type, by its simple name."""
+    if spark_type.startswith("decimal("):
+        return spark_type.replace("decimal", "numeric")
+    if spark_type.startswith(NESTED):
+        return "jsonb"
+    return SQL_TYPES.get(spark_type, "text")
+
+
+def csv_of(batch: Any) -> Any:
+    """The rows of a record batch as CSV without a header, for COPY FROM."""
+    import pyarrow as pa
+    import pyarrow.csv as csv
+
+    columns = [_as_text(column) for column in batch.columns]
+    written = pa.BufferOutputStream()
+    table = pa.table(columns, names=batch.schema.names)
+    csv.write_csv(table, written, csv.WriteOptions(include_header=False, quoting_style="needed"))
+    return written.getvalue()
+
+
+def _as_text(column: Any) -> Any:
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return pa.array([None if each is None else "\\x" + each.hex() for each in column.to_pylist()], pa.string())
+    if pa.types.is_nested(kind):
+        return pa.array([None if each is None else _json(each, kind) for each in column.to_pylist()], pa.string())
+    if pa.types.is_decimal(kind):
+        return column.cast(pa.string())
+    return column
+
+
+def _json(value: Any, kind: Any) -> str:
+    return json.dumps(_plain(value, kind), ensure_ascii=False)
+
+
+def _plain(value: Any, kind: Any) -> Any:
+    """A value that JSON can hold; maps, which Arrow gives as pairs, become objects."""
+    import pyarrow as pa
+
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return {str(_plain(name, kind.key_type)): _plain(each, kind.item_type) for name, each in value}
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return [_plain(each, kind.value_type) for each in value]
+    if pa.types.is_struct(kind):
+        return {field.name: _plain(value[field.name], field.type) for field in kind}
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value
+
+
+ROW_NUMBER, TASK_NUMBER = "_ottla_row", "_ottla_task"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names of columns, as SQL."""
+    return ", ".join(map(quoted, names))
+
+
+@dataclass(frozen=True)
+class Move:
+    """How staged rows get into a table."""
+
+    table: str
+    names: tuple[str, ...]
+    """The columns that are stored."""
+    keys: tuple[str, ...] = ()
+    """The columns that identify a row; empty for appends."""
+    order_by: str | None = None
+    deleted: str | None = None
+    """A boolean column of the staged rows: those where it is true delete the row with their key."""
+
+    def statement(self, staged: Sequence[str]) -> str:
+        """One statement for all staging tables. Of several rows with the same key, the last counts."""
+        into = f"INSERT INTO {quoted_table(self.table)} ({listed(self.names)})"
+        rows = self._staged(staged)
+        if not self.keys:
+            return f"{into} SELECT {listed(self.names)} FROM {rows} ORDER BY {TASK_NUMBER}, {ROW_NUMBER}"
+        keys = listed(self.keys)
+        first = f"{quoted(self.order_by)} DESC NULLS LAST, " if self.order_by else ""
+        chosen = (
+            f"SELECT DISTINCT ON ({keys}) {listed(self._selected)} FROM {rows} "
+            f"ORDER BY {keys}, {first}{TASK_NUMBER} DESC, {ROW_NUMBER} DESC"
+        )
+        if self.deleted is None:
+            return f"{into} {chosen} {self._on_conflict()}"
+        flag = f"chosen.{quoted(self.deleted)}"
+        return (
+            f"WITH chosen AS MATERIALIZED ({chosen}), gone AS (DELETE FROM {quoted_table(self.table)} AS target USING chosen "
+            f"WHERE {flag} AND {self._same_key()}{self._if_newer('chosen', 'target', ' AND (', ')')}) "
+            f"{into} SELECT {listed(self.names)} FROM chosen WHERE {flag} IS NOT TRUE {self._on_conflict()}"
+        )
+
+    @property
+    def _selected(self) -> tuple[str, ...]:
+        return self.names if self.deleted is None else (*self.names, self.deleted)
+
+    def _staged(self, staged: Sequence[str]) -> str:
+        names = listed(self._selected)
+        parts = [
+            f"SELECT {names}, {number} AS {TASK_NUMBER}, {ROW_NUMBER} FROM {quoted(name)}" for number, name in enumerate(staged)
+        ]
+        return f"({' UNION ALL '.join(parts)}) AS staged"
+
+    def _on_conflict(self) -> str:
+        changed = [f"{quoted(name)} = EXCLUDED.{quoted(name)}" for name in self.names if name not in self.keys]
+        if not changed:
+            return f"ON CONFLICT ({listed(self.keys)}) DO NOTHING"
+        newer = self._if_newer("EXCLUDED", quoted_table(self.table), " WHERE ", "")
+        return f"ON CONFLICT ({listed(self.keys)}) DO UPDATE SET {', '.join(changed)}{newer}"
+
+    def _same_key(self) -> str:
+        return " AND ".join(f"target.{quoted(key)} = chosen.{quoted(key)}" for key in self.keys)
+
+    def _if_newer(self, new: str, old: str, before: str, after: str) -> str:
+        """A late batch must not replace or delete a newer row."""
+        if self.order_by is None:
+            return ""
+        column = quoted(self.order_by)
+        return f"{before}{old}.{column} IS NULL OR {new}.{column} >= {old}.{column}{after}"
+
 
 logger = logging.getLogger("ottla.spark.tables.postgres")
 

@@ -1,22 +1,89 @@
-"""Writing to a Delta table: tasks write Parquet files, the driver adds them to the table's log in one commit.
-
-The commit carries Delta's own transaction action (`txn`: application id = query id, version = batch id), as Spark's Delta sink
-does: a batch whose version the table has already is not added again, and its files are removed.
-"""
+"""Delta tables as sinks, with the package deltalake and no jar."""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
+
+from pyspark.sql.datasource import DataSource
 
 from ottla.spark.errors import SinkError, SparkOptionError
-from ottla.spark.tables.identity import BatchIdentity, TaskIdentity, identity_of_options
-from ottla.spark.tables.parquet_files import WrittenFile, write_files
 from ottla.spark.tables.table_options import IDENTITY, TableOptions
+from ottla.spark.tables.writers import BatchIdentity, TableBatchWriter, TableStreamWriter, TaskIdentity, identity_of_options
+
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+PARTITIONS_MAX = 10_000
+ROWS_PER_GROUP_MAX = 1_000_000
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """One data file."""
+
+    path: str
+    """Relative to the table's folder."""
+    size_bytes: int
+    rows: int
+    partition: tuple[tuple[str, str | None], ...]
+    """The values of the partition columns, as text."""
+
+
+def write_files(
+    folder: str, batches: Iterator[Any], partition_columns: Sequence[str], label: str, filesystem: Any = None
+) -> list[WrittenFile]:
+    """Write the record batches below a folder, one file for each partition; nothing if there are no rows.
+
+    `label` makes the names of the files unique among all tasks and attempts.
+    """
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    first = next((batch for batch in batches if batch.num_rows), None)
+    if first is None:
+        return []
+
+    def all_batches() -> Iterator[Any]:
+        yield first
+        yield from batches
+
+    found: list[WrittenFile] = []
+    root = folder.rstrip("/") + "/"
+
+    def visit(written: Any) -> None:
+        relative = written.path[written.path.index(root) + len(root) :]
+        found.append(WrittenFile(relative, written.size, written.metadata.num_rows, _partition_of(relative)))
+
+    partitioning = None
+    if partition_columns:
+        partitioning = ds.partitioning(pa.schema([first.schema.field(name) for name in partition_columns]), flavor="hive")
+    ds.write_dataset(
+        pa.RecordBatchReader.from_batches(first.schema, all_batches()),
+        folder,
+        format="parquet",
+        filesystem=filesystem,
+        partitioning=partitioning,
+        basename_template=f"part-{label}-{{i}}.parquet",
+        existing_data_behavior="overwrite_or_ignore",
+        max_partitions=PARTITIONS_MAX,
+        max_rows_per_group=ROWS_PER_GROUP_MAX,
+        file_visitor=visit,
+        use_threads=False,
+    )
+    return found
+
+
+def _partition_of(relative: str) -> tuple[tuple[str, str | None], ...]:
+    values: list[tuple[str, str | None]] = []
+    for part in relative.split("/")[:-1]:
+        name, _, value = part.partition("=")
+        values.append((unquote(name), None if value == NULL_PARTITION else unquote(value)))
+    return tuple(values)
+
 
 logger = logging.getLogger("ottla.spark.tables.delta")
 
@@ -158,3 +225,24 @@ def delta_target(given: Mapping[str, str], schema: Any) -> tuple[DeltaTarget, Ba
         raise SparkOptionError(f"partitionBy names {', '.join(missing)}, but the columns are {', '.join(schema.names)}")
     target = DeltaTarget(path, to_arrow_schema(schema, timezone="UTC"), partitions, options.with_prefix(STORAGE_PREFIX))
     return target, identity_of_options({name: value for name in IDENTITY if (value := options.get(name)) is not None})
+
+
+class DeltaDataSource(DataSource):
+    """A Delta table."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The word in `format(…)`."""
+        return "ottla_delta"
+
+    def writer(self, schema: Any, overwrite: bool) -> Any:
+        """Writes a DataFrame in one commit."""
+        target, given = delta_target(self.options, schema)
+        target.prepare()
+        return TableBatchWriter(target, given, overwrite)
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+        """Writes each batch of a stream in one commit, once."""
+        target, given = delta_target(self.options, schema)
+        target.prepare()
+        return TableStreamWriter(target, given, overwrite)

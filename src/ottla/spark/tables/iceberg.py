@@ -1,13 +1,4 @@
-"""Writing to an Iceberg table: tasks write Parquet files, the driver commits them to the catalog as one snapshot.
-
-The transaction that adds the files also sets the table property `ottla.batch.QUERY` to the batch's number. A batch whose number
-the table has already is not added again, and its files are removed. Snapshots carry query and batch in their summary too, for
-people to read; they expire, so the property decides.
-
-Executors need no access to the catalog: the driver passes them the table's metadata and its FileIO. pyiceberg has no public
-call that writes files without committing them, so private functions of it are used in `write_task`, `_commit_once` and
-`_check_before_retries`.
-"""
+"""Iceberg tables as sinks, with the package pyiceberg and no jar."""
 
 from __future__ import annotations
 
@@ -17,9 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pyspark.sql.datasource import DataSource
+
 from ottla.spark.errors import SinkError, SparkOptionError
-from ottla.spark.tables.identity import BatchIdentity, TaskIdentity, identity_of_options
 from ottla.spark.tables.table_options import IDENTITY, TableOptions
+from ottla.spark.tables.writers import BatchIdentity, TableBatchWriter, TableStreamWriter, TaskIdentity, identity_of_options
 
 logger = logging.getLogger("ottla.spark.tables.iceberg")
 
@@ -211,3 +204,22 @@ def iceberg_target(given: Mapping[str, str], schema: Any) -> tuple[IcebergTarget
         partitions,
     )
     return target, identity_of_options({name: value for name in IDENTITY if (value := options.get(name)) is not None})
+
+
+class IcebergDataSource(DataSource):
+    """An Iceberg table."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The word in `format(…)`."""
+        return "ottla_iceberg"
+
+    def writer(self, schema: Any, overwrite: bool) -> Any:
+        """Writes a DataFrame in one snapshot."""
+        target, given = iceberg_target(self.options, schema)
+        return TableBatchWriter(target.prepared(), given, overwrite)
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+        """Writes each batch of a stream in one snapshot, once."""
+        target, given = iceberg_target(self.options, schema)
+        return TableStreamWriter(target.prepared(), given, overwrite)

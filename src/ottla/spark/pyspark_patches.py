@@ -13,6 +13,7 @@ sentence of ours helps nobody.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from functools import wraps
@@ -202,3 +203,27 @@ def update_batches(options: dict[str, Any]) -> Any:
     if any(name.lower() == "exactlyonce" and str(value).lower() == "true" for name, value in known.items()):
         raise SparkOptionError(_ONCE)
     return each_batch(FORMAT, **known)
+
+
+DAEMON = "pyspark.daemon"
+FREEZES = 2
+"""The first collection may come amid imports. Few, because cycles that become garbage after a freeze are never freed."""
+
+_left = FREEZES
+
+
+def spare_loaded_objects() -> None:
+    """In a process that Spark's daemon has forked, freeze what the first collections leave. Elsewhere do nothing."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is not None and spec.name == DAEMON and _freeze_survivors not in gc.callbacks:
+        gc.callbacks.append(_freeze_survivors)
+
+
+def _freeze_survivors(phase: str, info: dict[str, Any]) -> None:
+    global _left
+    if phase != "stop" or info["generation"] < 2:
+        return
+    _left -= 1
+    gc.freeze()
+    if _left <= 0:
+        gc.callbacks.remove(_freeze_survivors)

@@ -8,14 +8,15 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 from ottla.errors.texts import counted
-from ottla.spark.sql import listing
+from ottla.spark.sql import screen as listing
 from ottla.spark.sql.catalog import Catalog
-from ottla.spark.sql.checking import (
+from ottla.spark.sql.checks import (
     CREATE_AS_IN_SHELL,
     INSERT_IN_SHELL,
     Resolved,
     analysis_error,
     check_topic,
+    find_references,
     resolve,
     target_of,
 )
@@ -23,7 +24,6 @@ from ottla.spark.sql.declarations import Declaration, declaration_of, partitions
 from ottla.spark.sql.errors import PlacedSqlError, SqlError
 from ottla.spark.sql.interrupts import Interrupted, activate, cancel_group, in_job_group, run_interruptibly
 from ottla.spark.sql.lexer import Cut
-from ottla.spark.sql.references import find_references
 from ottla.spark.sql.screen import Screen, shown_columns
 from ottla.spark.sql.settings import RESET, Settings
 from ottla.spark.sql.statements import (
@@ -48,7 +48,7 @@ from ottla.spark.sql.statements import (
 OBSERVED = "ottla_bad_"
 
 
-class Cluster(Protocol):
+class ClusterTopics(Protocol):
     """What statements ask the cluster for."""
 
     def topics(self) -> dict[str, int]:
@@ -58,10 +58,10 @@ class Cluster(Protocol):
         """Make a topic."""
 
 
-class Planned:
+class PlannedTopics:
     """A cluster with the topics that statements will have made. It makes none."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterTopics) -> None:
         self._found = cluster.topics()
 
     def topics(self) -> dict[str, int]:
@@ -81,7 +81,7 @@ class Runner:
         *,
         catalog: Catalog,
         settings: Settings,
-        cluster: Cluster,
+        cluster: ClusterTopics,
         screen: Screen,
         start_spark: Callable[[Settings], Any],
         is_shell: bool = False,
@@ -153,7 +153,7 @@ class Runner:
         probe = Runner(
             catalog=self.catalog.copy(),
             settings=self.settings.copy(),
-            cluster=Planned(self.cluster),
+            cluster=PlannedTopics(self.cluster),
             screen=self._screen,
             start_spark=self._started_for_analysis,
         )
@@ -191,7 +191,7 @@ class Runner:
             case Select(query):
                 self._frame_of(self._resolve(query.sql, query.window, is_lenient=is_lenient), query.is_live)
             case Insert(query=query):
-                from ottla.spark.sql.writing import records
+                from ottla.spark.sql.frames import records
 
                 target = self.catalog.find(statement.name) or undeclared(statement.name)
                 resolved = self._resolve(query.sql, query.window, is_lenient=is_lenient)
@@ -287,7 +287,7 @@ class Runner:
             raise SqlError(INSERT_IN_SHELL)
         target = target_of(statement.name, self.catalog, self.cluster.topics)
         resolved = self._resolve(statement.query.sql, statement.query.window)
-        from ottla.spark.sql.writing import records
+        from ottla.spark.sql.frames import records
 
         rows = records(self._frame_of(resolved, statement.query.is_live), target, statement.columns)
         if statement.query.is_live:
@@ -343,7 +343,7 @@ class Runner:
         declaration = declaration_of(Create(create.kind, create.name, columns, create.options))
         if self.catalog.find(create.name) is not None and not create.is_replacing:
             self.catalog.add(declaration)  # raises
-        from ottla.spark.sql.writing import records
+        from ottla.spark.sql.frames import records
 
         rows = records(df, declaration, ())
         self._make_topic(declaration, partitions_wanted(create) or self._partitions(resolved))
@@ -362,11 +362,11 @@ class Runner:
 
     def _show(self, what: str) -> None:
         if what == "TOPICS":
-            columns, rows = listing.topics(self.cluster.topics(), self.catalog)
+            columns, rows = listing.topic_rows(self.cluster.topics(), self.catalog)
         elif what == "QUERIES":
-            columns, rows = listing.queries(self._inserts.values())
+            columns, rows = listing.query_rows(self._inserts.values())
         else:
-            columns, rows = listing.declarations(self.catalog, what.lower().removesuffix("s"))
+            columns, rows = listing.declaration_rows(self.catalog, what.lower().removesuffix("s"))
         self._screen.table(columns, rows)
 
     def _describe(self, name: str) -> None:
@@ -374,7 +374,7 @@ class Runner:
             self._pass_on(Passed(f"DESCRIBE EXTENDED {name}"))
             return
         found = self.catalog.find(name) or target_of(name, self.catalog, self.cluster.topics)
-        columns, rows, notes = listing.described(found)
+        columns, rows, notes = listing.described_rows(found)
         self._screen.table(columns, rows)
         for each in notes:
             self._screen.note(each)
@@ -382,7 +382,7 @@ class Runner:
     def _set(self, statement: Set) -> None:
         if statement.name is None or statement.value is None:
             name = None if statement.name is None else self.settings.full_name(statement.name)
-            columns, rows = listing.settings(self.settings, name)
+            columns, rows = listing.setting_rows(self.settings, name)
             self._screen.table(columns, rows)
             return
         before = self.settings.copy()
@@ -514,4 +514,4 @@ def _aggregates(df: Any) -> bool:
     return plan is not None and "Aggregate [" in plan.queryExecution().analyzed().toString()
 
 
-__all__ = ["Cluster", "Interrupted", "Runner"]
+__all__ = ["ClusterTopics", "Interrupted", "Runner"]

@@ -6,13 +6,55 @@ the results of all tasks that succeeded, and must be atomic and do nothing for a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from ottla.spark.tables.identity import BatchIdentity, TaskIdentity, task_identity
+from ottla.spark.errors import SparkOptionError
+
+
+class BatchIdentity(NamedTuple):
+    """A batch, by what stays the same when it is written again."""
+
+    query_id: str
+    batch_id: int
+
+
+class TaskIdentity(NamedTuple):
+    """One attempt of one task of a batch."""
+
+    batch: BatchIdentity | None
+    partition: int
+    attempt: str
+    """Differs between attempts of the same task, speculative ones too, and between runs."""
+
+
+def identity_of_options(options: Mapping[str, str]) -> BatchIdentity | None:
+    """What `txnAppId` and `txnVersion` say; None without them."""
+    name, version = options.get("txnAppId"), options.get("txnVersion")
+    if name is None and version is None:
+        return None
+    if not name or version is None or not str(version).isdecimal():
+        raise SparkOptionError(
+            "txnAppId and txnVersion belong together: the name of the writer and a number that grows, such as the batch id"
+        )
+    return BatchIdentity(name, int(version))
+
+
+def task_identity(given: BatchIdentity | None, is_streaming: bool) -> TaskIdentity:
+    """The identity of the task that this Python worker runs."""
+    from pyspark import TaskContext
+
+    context: Any = TaskContext.get()
+    batch = given
+    if is_streaming and given is None:
+        query_id = context.getLocalProperty("sql.streaming.queryId")
+        batch_id = context.getLocalProperty("streaming.sql.batchId")
+        batch = BatchIdentity(query_id, int(batch_id))
+    return TaskIdentity(batch, context.partitionId(), uuid.uuid4().hex[:12])
 
 
 class Target(Protocol):

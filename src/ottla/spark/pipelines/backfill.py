@@ -22,8 +22,8 @@ from ottla.spark.pipelines import graph as graphs
 from ottla.spark.pipelines import storage
 from ottla.spark.pipelines.connections import with_address
 from ottla.spark.pipelines.errors import PipelineError
-from ottla.spark.pipelines.plans import explain_text
-from ottla.spark.pipelines.resolving import Resolved
+from ottla.spark.pipelines.outline import explain_text
+from ottla.spark.pipelines.resolution import Resolved
 from ottla.spark.pipelines.spec import Connection, Spec
 from ottla.spark.source import lookup
 from ottla.spark.source.lookup import find_partitions

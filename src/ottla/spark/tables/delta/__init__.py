@@ -1,1 +1,0 @@
-"""Delta tables as sinks, with the package deltalake and no jar."""

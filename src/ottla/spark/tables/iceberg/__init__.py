@@ -1,1 +1,0 @@
-"""Iceberg tables as sinks, with the package pyiceberg and no jar."""
