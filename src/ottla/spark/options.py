@@ -1,6 +1,6 @@
-"""Checks of option names: an unknown one is refused with the one that was probably meant.
+"""Options of readers and writers by their documented names, in any case: an unknown one is refused with the nearest one.
 
-Spark lower-cases the names before it hands them over, so errors show them as documented, by `canonical`.
+Spark lower-cases the names before it hands them over.
 """
 
 from __future__ import annotations

@@ -1,4 +1,16 @@
-"""Ships Ottla, its packages and a pipeline's modules to the Python workers of a cluster, and checks what workers have."""
+"""What Python workers get: Ottla, the packages that it needs there, and a pipeline's modules; and a look at what they have.
+
+Each part is a folder or file that is imported by its own name. A folder becomes an archive `NAME.zip#NAME` in a temporary
+folder, which Spark unpacks as NAME beside the other files of the session, at the front of every worker's import path. Compiled
+modules load from there, which they cannot from a zip, and what is shipped comes before what is installed. On another platform
+Python ignores the compiled kernels and imports the pure ones. The settings `spark.archives` and `spark.files` name all parts;
+standalone clusters, YARN and Kubernetes have both.
+
+A Spark Connect session could send the same files as its artifacts, but Spark 4.3 gives those to batch queries only: the workers
+of a streaming query do not see them. So a Spark Connect server must have Ottla installed.
+
+Before a pipeline runs, a small job asks each task's worker for its Python, its pyarrow and its Ottla. Its function is pickled
+by value and uses the standard library only, so that it runs where nothing else does."""
 
 from __future__ import annotations
 

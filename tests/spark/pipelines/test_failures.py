@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.errors import OttlaError
+from ottla.spark.pipelines.errors import FlowFailed, PipelineError
 from ottla.spark.pipelines.failures import flow_failed, reason, unread_offsets
 
 PYTHON = """[STREAM_FAILED] Query [id = d, runId = c] terminated with exception: [PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
@@ -122,3 +124,10 @@ def test_many_partitions_are_counted() -> None:
     text = f'Current Committed Offsets: {{}}\nCurrent Available Offsets: {{X@1: {{"a": {{{offsets}}}}}}}\n'
     assert unread_offsets(text) == "a-0 offsets 0 to 1, a-1 offsets 0 to 1, a-2 offsets 0 to 1 and 2 more partitions"
     assert unread_offsets("no such lines") == ""
+
+
+def test_broken_flow_is_a_pipeline_error_with_its_trace() -> None:
+    error = FlowFailed("f", "the flow f broke", "long trace")
+    assert isinstance(error, PipelineError)
+    assert isinstance(error, OttlaError)
+    assert (error.flow, str(error), error.trace) == ("f", "the flow f broke", "long trace")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.spark.pipelines.folders import write_pipeline
-from tests.spark.pipelines.test_running import run
+from tests.spark.pipelines.test_run import run
 from tests.support.servers.postgres_server import PostgresServer
 
 from ottla.spark.pipelines.run import FlowProgress, Run

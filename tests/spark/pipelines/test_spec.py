@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.spark.pipelines.folders import write_pipeline
 
+from ottla.spark.pipelines.connections import with_address
 from ottla.spark.pipelines.errors import PipelineError
-from ottla.spark.pipelines.spec import Connection, Schedule, read_spec
+from ottla.spark.pipelines.resolution import prepared
+from ottla.spark.pipelines.spec import Connection, Schedule, parse_schedule, read_spec
 
 OTTLA = """\
 schedule: every 10s
@@ -91,3 +94,51 @@ def test_library_without_files_is_refused(tmp_path: Path) -> None:
     spec = write_pipeline(tmp_path, {})
     with pytest.raises(PipelineError, match=r"includes transformations/\*\*, but .* has no such file"):
         spec.files()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "shown"),
+    [
+        ("once", Schedule("once"), "once"),
+        (" Continuous ", Schedule("continuous"), "continuous"),
+        ("every 30s", Schedule("every", 30), "every 30s"),
+        ("every 1.5 minutes", Schedule("every", 90), "every 90s"),
+        ("every 2 hours", Schedule("every", 7200), "every 7200s"),
+    ],
+)
+def test_schedule_is_parsed_and_shown(text: str, expected: Schedule, shown: str) -> None:
+    assert parse_schedule(text) == expected
+    assert str(expected) == shown
+
+
+@pytest.mark.parametrize("text", ["", "hourly", "every", "every 5", "every 0s", "every 5 weeks", None])
+def test_other_text_is_refused_with_an_example(text: object) -> None:
+    with pytest.raises(PipelineError, match="it must be once, continuous, or every with a time, such as every 30s"):
+        parse_schedule(text)
+
+
+def test_triggers_are_those_of_spark() -> None:
+    assert Schedule().trigger() == {"availableNow": True}
+    assert Schedule("every", 1.5).trigger() == {"processingTime": "1500 milliseconds"}
+    assert Schedule("continuous").trigger() == {"processingTime": "0 milliseconds"}
+
+
+CONNECTIONS_OTTLA = """
+sources:
+  people: {format: csv, path: people.csv, header: true, schema: "name STRING, age INT", streaming: false}
+"""
+
+
+def test_address_of_the_configuration_is_the_default(tmp_path: Path) -> None:
+    spec = write_pipeline(tmp_path, {"a.py": ""})
+    own = {"kafka.bootstrap.servers": "own:1", "topic": "x"}
+    assert with_address(Connection("x", "ottla", {"topic": "x"}), spec)["kafka.bootstrap.servers"] == "localhost:9092"
+    assert with_address(Connection("x", "ottla", own), spec) == own
+    assert with_address(Connection("x", "csv", {"path": "x"}), spec) == {"path": "x"}
+
+
+def test_source_that_is_no_stream_is_read_as_a_table(tmp_path: Path, spark: Any) -> None:
+    (tmp_path / "people.csv").write_text("name,age\nann,30\nbob,4\n")
+    sql = "CREATE MATERIALIZED VIEW adults AS SELECT name FROM people WHERE age > 17"
+    with prepared(write_pipeline(tmp_path, {"a.sql": sql}, CONNECTIONS_OTTLA), spark) as resolved:
+        assert [row.name for row in resolved.frames["adults"].collect()] == ["ann"]

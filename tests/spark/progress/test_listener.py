@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from ottla import Admin, Producer
 from ottla.spark import ProgressListener, offsets_behind_latest
 from ottla.spark.errors import SparkOptionError
+from ottla.spark.progress.listener import ProgressLine
+from ottla.spark.progress.measures import Measures
 from ottla.testing import Broker
 
 
@@ -60,3 +68,62 @@ def test_a_query_and_its_restart_commit_what_they_read(shared_broker: Broker, to
 def test_a_group_needs_a_broker() -> None:
     with pytest.raises(SparkOptionError, match=r"kafka.bootstrap.servers is missing: a listener with a group"):
         ProgressListener("g")
+
+
+ONE = Measures("id-1", "run-1", "orders", 4, 100, 4210.4, 412, ())
+
+
+def test_a_terminal_shows_the_newest_line() -> None:
+    written = StringIO()
+    line = ProgressLine(Console(file=written, force_terminal=True, width=100))
+    line.show(ONE, 48210)
+    line.close()
+    assert "orders · batch 4 · 48,210 rows · 4,210 rows/s · 0.41 s" in written.getvalue()
+
+
+def test_a_pipe_shows_nothing() -> None:
+    written = StringIO()
+    line = ProgressLine(Console(file=written, force_terminal=False))
+    line.show(ONE, 1)
+    line.close()
+    assert written.getvalue() == ""
+
+
+HANG_S = 300
+SCRIPT = """
+import json, sys
+from pyspark.sql import SparkSession
+from ottla.spark import ProgressListener, decode, each_batch
+
+servers, topic, folder = sys.argv[1:]
+where = {"kafka.bootstrap.servers": servers}
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+listener = ProgressListener(f"{topic}-group", where).attach(spark)
+stream = spark.readStream.format("ottla").options(**where, subscribe=topic, startingOffsets="earliest").load()
+orders = decode(stream, value="json", schema="a long", dead_letters={**where, "topic": f"{topic}-dead"}).selectExpr("value.a")
+writer = orders.writeStream.queryName("orders").option("checkpointLocation", folder + "/checkpoint").trigger(availableNow=True)
+query = writer.foreachBatch(each_batch("ottla_delta", name="orders", path=folder + "/table")).start()
+query.awaitTermination(240)
+# The listener is left attached: the interpreter must end all the same, with everything committed.
+"""
+
+
+@pytest.mark.slow
+def test_a_listener_that_is_left_attached_commits_and_lets_the_interpreter_end(
+    shared_broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    shared_broker.create_topic(f"{topic}-dead", partitions=1)
+    with Producer(shared_broker.bootstrap_servers) as producer:
+        for value in (b'{"a": 1}', b"bad", b'{"a": 2}'):
+            producer.send(topic, value, partition=1)
+    command = [sys.executable, "-c", SCRIPT, shared_broker.bootstrap_servers, topic, str(tmp_path)]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG_S)
+    assert done.returncode == 0, done.stderr
+    with Admin(shared_broker.bootstrap_servers) as admin:
+        found = admin.list_consumer_group_offsets([f"{topic}-group"])[f"{topic}-group"]
+    assert {each.partition: offset and offset.offset for each, offset in found.items()} == {0: 0, 1: 3, 2: 0}
+    assert [each.value for each in shared_broker.records(f"{topic}-dead")] == [b"bad"]
+    rows = deltalake.DeltaTable(tmp_path / "table").to_pyarrow_table().to_pylist()
+    assert sorted(row["a"] for row in rows) == [1, 2], json.dumps(rows)

@@ -10,13 +10,12 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
-from tests.spark.sink.sink_work import PARTITIONS, options_for
+from tests.spark.sink.sink_work import PARTITIONS, STOPPING, VARIABLE, options_for
 
 from ottla import Admin
 from ottla.spark import clients
 from ottla.spark.sink import commit
 from ottla.spark.sink.options import SinkOptions
-from ottla.spark.sink.steps import VARIABLE
 from ottla.testing import Broker
 
 _numbers = itertools.count()
@@ -24,6 +23,7 @@ _numbers = itertools.count()
 # Spark's Python processes inherit the environment of its JVM, which the first test of any folder starts.
 if VARIABLE not in os.environ:
     os.environ[VARIABLE] = tempfile.mkdtemp(prefix="ottla-sink-steps-")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [STOPPING, os.environ.get("PYTHONPATH")]))
     atexit.register(shutil.rmtree, os.environ[VARIABLE], ignore_errors=True)
 
 

@@ -13,10 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tests.spark.sink.sink_work import HANG_S, committed_pairs, open_ids
+from tests.spark.sink.sink_work import HANG_S, committed_pairs, open_ids, stopping_at
 
 from ottla import Admin, Consumer, Producer
-from ottla.spark.sink.steps import VARIABLE
 
 PROGRAM = Path(__file__).with_name("pipeline.py")
 PARTITIONS = 2
@@ -56,10 +55,9 @@ class Pipeline:
         """Start the driver if it was killed."""
         if self._process is not None and self._process.poll() is None:
             return
-        environment = os.environ | {VARIABLE: str(self._steps), "PYTHONPATH": os.pathsep.join(sys.path)}
         command = [sys.executable, str(PROGRAM), self.bootstrap, "input", "output", str(self.folder), self._two_phase]
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
+            self._process = subprocess.Popen(command, env=stopping_at(self._steps), stdout=log, stderr=subprocess.STDOUT)
 
     def feed(self) -> None:
         """Send the next records."""

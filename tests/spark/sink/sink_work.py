@@ -13,18 +13,59 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from ottla import Admin, Consumer
+from ottla.spark.sink import steps
 from ottla.spark.sink.commit import Driver, open_transactions
 from ottla.spark.sink.options import SinkOptions, sink_options
 from ottla.spark.sink.protocol import TaskResult
-from ottla.spark.sink.steps import VARIABLE
 from ottla.spark.sink.writers import Job, write_in_transaction
 
 HANG_S = 180
 ROWS = 5
 TASKS = 3
 PARTITIONS = 2
+TASK_STEPS = ("task:started", "task:initialized", "task:sent", "task:flushed", "task:detached")
+DRIVER_STEPS = (
+    "commit:called",
+    "commit:fenced",
+    "commit:kept",
+    "commit:checked",
+    "decision:sent",
+    "decision:written",
+    "ending:first",
+    "ending:all",
+    "finish:written",
+    "sweep:done",
+)
+STEPS = (*TASK_STEPS, *DRIVER_STEPS)
+STOPPING = str(Path(__file__).with_name("stopping"))
+"""A folder for PYTHONPATH: processes that have it stop at a step."""
+VARIABLE = "OTTLA_TEST_STEPS"
+
+
+def stopping_at(folder: Path) -> dict[str, str]:
+    """The environment of a process that looks into `folder` for the step to stop at."""
+    return os.environ | {VARIABLE: str(folder), "PYTHONPATH": os.pathsep.join([STOPPING, *sys.path])}
+
+
+class Died(BaseException):
+    """The driver's process ends here."""
+
+
+def die_at(step: str, monkeypatch: pytest.MonkeyPatch, options: SinkOptions, query: str) -> None:
+    """Run batch 0 up to a step of the driver, in this process."""
+
+    def die(name: str) -> None:
+        if name == step:
+            raise Died
+
+    results = run_tasks(options, query, "run1", 0)
+    with monkeypatch.context() as patched:
+        patched.setattr(steps, "listener", die)
+        with pytest.raises(Died):
+            Driver(options).commit(results, 0)
 
 
 def options_for(bootstrap: str, topic: str, **more: str) -> SinkOptions:
@@ -99,8 +140,7 @@ class KilledBatch:
         (folder / "stop-at").write_text(step, encoding="utf-8")
         (folder / "reached").unlink(missing_ok=True)
         arguments = json.dumps([bootstrap, topic, query, run, batch])
-        environment = os.environ | {VARIABLE: str(folder), "PYTHONPATH": os.pathsep.join(sys.path)}
-        self._process = subprocess.Popen([sys.executable, __file__, arguments], env=environment)
+        self._process = subprocess.Popen([sys.executable, __file__, arguments], env=stopping_at(folder))
         await_file(folder / "reached", self._process)
 
     def kill(self) -> None:

@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 from tests.spark.sink.killing import Pipeline
+from tests.spark.sink.sink_work import STEPS
 from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.restarting_server import RestartingServer
 
-from ottla.spark.sink.steps import STEPS
 from ottla.testing import Broker
 
 ROUNDS = 30

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from ottla.spark.sink import protocol
 from ottla.spark.sink.protocol import (
     NO_RECORD,
     Decide,
     Decision,
     FinishEarlier,
     HeldTransaction,
+    IdPool,
     Look,
     Refuse,
+    SinkId,
     Skip,
     State,
     StoredDecision,
     TaskResult,
+    UnknownDecision,
     Write,
     check_open,
+    decode,
+    driver_id,
+    encode,
     is_given_up,
     may_give_up,
     missing_rows,
+    parse_id,
     plan_commit,
     plan_task,
+    query_prefix,
+    task_id,
 )
 
 HELD = HeldTransaction("ottla-sink.q.w.0", 4000, 3, 0, 100)
@@ -130,3 +143,68 @@ def test_nothing_is_decided_unless_every_transaction_is_open() -> None:
 def test_missing_rows_are_counted() -> None:
     text = missing_rows(Decision("q", 7, "r", State.DECIDED, (HELD, OTHER)), [OTHER], 2)
     assert text.startswith("50 rows are missing, because 1 of its 2 transactions")
+
+
+NUMBERS = st.integers(0, 2**62)
+DECISION_HELD = st.builds(HeldTransaction, st.text(max_size=20), NUMBERS, st.integers(0, 32767), NUMBERS, NUMBERS)
+DECISIONS = st.builds(
+    Decision,
+    st.just("q"),
+    NUMBERS,
+    st.text(max_size=10),
+    st.sampled_from(State),
+    st.lists(DECISION_HELD, max_size=3).map(tuple),
+    NUMBERS,
+    st.text(max_size=10),
+)
+
+
+@given(DECISIONS)
+def test_a_decision_is_read_as_it_was_written(decision: Decision) -> None:
+    assert decode("q", encode(decision)) == decision
+
+
+@given(st.binary(max_size=40))
+def test_other_bytes_are_a_typed_error(value: bytes) -> None:
+    with pytest.raises(UnknownDecision, match="query q"):
+        decode("q", value)
+
+
+def test_a_newer_version_is_named() -> None:
+    with pytest.raises(UnknownDecision, match="version 2: a newer ottla wrote it"):
+        decode("q", json.dumps({"version": 2}).encode())
+
+
+QUERY = "9beb7911-a21b-41be-a3c6-b0cbcb76d6e5"
+
+
+def test_ids_are_read_as_they_were_written() -> None:
+    assert parse_id(task_id(QUERY, "50285e9f1a88", 3)) == SinkId(QUERY, "50285e9f1a88", 3)
+    assert parse_id(driver_id(QUERY)) == SinkId(QUERY, "driver", 0)
+    assert all(each.startswith(query_prefix(QUERY)) for each in (task_id(QUERY, "w", 0), driver_id(QUERY)))
+
+
+def test_ids_of_others_are_no_sink_ids() -> None:
+    assert [parse_id(each) for each in ("payments-1", "ottla-sink.", "ottla-sink.a.b.c", "ottla-sink.a.b.1.2")] == [None] * 4
+
+
+def test_an_id_is_used_again_only_by_a_later_batch() -> None:
+    pool = IdPool("w")
+    first = [pool.take(QUERY, 7) for _ in range(2)]
+    assert first == [task_id(QUERY, "w", 0), task_id(QUERY, "w", 1)]
+    # A replay of batch 7, or a late attempt of it, must not touch what batch 7 may have decided.
+    assert pool.take(QUERY, 7) == task_id(QUERY, "w", 2)
+    assert pool.take(QUERY, 6) == task_id(QUERY, "w", 3)
+    assert sorted(pool.take(QUERY, 8) for _ in range(4)) == [task_id(QUERY, "w", number) for number in range(4)]
+    assert pool.take("another", 0) == task_id("another", "w", 0)
+
+
+def test_forgotten_ids_are_not_made_again() -> None:
+    pool = IdPool("w")
+    made = {pool.take(f"query{number}", 0) for number in range(protocol.QUERIES_MAX + 1)}
+    made |= {pool.take(f"query{number}", 0) for number in range(protocol.QUERIES_MAX)}
+    assert len(made) == 2 * protocol.QUERIES_MAX + 1
+
+
+def test_two_workers_share_no_id() -> None:
+    assert IdPool().take(QUERY, 0) != IdPool().take(QUERY, 0)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from tests.spark.sink.sink_work import (
+    DRIVER_STEPS,
     PARTITIONS,
+    STEPS,
     TASKS,
     KilledBatch,
     committed,
@@ -23,7 +25,6 @@ from ottla import Admin
 from ottla.spark import clients
 from ottla.spark.sink import commit
 from ottla.spark.sink.commit import ledger_of
-from ottla.spark.sink.steps import DRIVER_STEPS, STEPS, reached
 from ottla.testing import Broker
 
 QUICK = ("task:detached", "commit:checked", "decision:written", "ending:first")
@@ -76,13 +77,3 @@ def kill_and_replay(step: str, bootstrap: str, topic: str, query: str, folder: P
         assert open_ids(admin, query) == []
     run_batch(options, query, "run2", 1)
     assert len(committed(bootstrap, topic)) == 2 * len(expected)
-
-
-def test_nothing_stops_without_the_environment_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("OTTLA_SINK_STEPS", raising=False)
-    reached("commit:called")
-    monkeypatch.setenv("OTTLA_SINK_STEPS", str(tmp_path))
-    reached("commit:called")  # no file asks for it
-    (tmp_path / "stop-at").write_text("commit:fenced", encoding="utf-8")
-    reached("commit:called")
-    assert (tmp_path / "stop-at").exists()

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.spark.sink.sink_work import PARTITIONS, await_file, committed_pairs, open_ids
+from tests.spark.sink.sink_work import PARTITIONS, STEPS, VARIABLE, await_file, committed_pairs, open_ids
 
 from ottla import Admin, Producer
-from ottla.spark.sink.steps import STEPS, VARIABLE
 from ottla.spark.sink.writers import query_in
 from ottla.testing import Broker
 

@@ -15,6 +15,7 @@ from tests.spark.sink.sink_work import (
     PARTITIONS,
     TASKS,
     committed,
+    die_at,
     open_ids,
     options_for,
     rows_of,
@@ -27,7 +28,6 @@ from ottla.spark import clients
 from ottla.spark.errors import SinkError
 from ottla.spark.sink import commit, recovery
 from ottla.spark.sink.commit import Driver
-from ottla.spark.sink.options import SinkOptions
 from ottla.testing import Broker
 
 TIMEOUT = {"kafka.transaction.timeout.ms": "1000"}
@@ -37,10 +37,6 @@ SETTINGS = {
 }
 NEVER_MS = 2**31 - 1
 ALL = sorted(value for task in range(TASKS) for value in rows_of(0, task))
-
-
-class Died(BaseException):
-    """The driver's process ends here."""
 
 
 @pytest.fixture(scope="module")
@@ -63,21 +59,6 @@ def servers(two_phase_broker: Broker, query: str) -> str:
 def admin(two_phase_broker: Broker) -> Iterator[Admin]:
     with Admin(two_phase_broker.bootstrap_servers) as made:
         yield made
-
-
-def die_at(step: str, monkeypatch: pytest.MonkeyPatch, options: SinkOptions, query: str) -> None:
-    """Run batch 0 up to a step of the driver."""
-
-    def reached(name: str) -> None:
-        if name == step:
-            raise Died
-
-    results = run_tasks(options, query, "run1", 0)
-    with monkeypatch.context() as patched:
-        for module in (commit, commit):
-            patched.setattr(module, "reached", reached)
-        with pytest.raises(Died):
-            Driver(options).commit(results, 0)
 
 
 def outlast_the_timeout(admin: Admin, servers: str, query: str) -> None:

@@ -6,8 +6,10 @@ import pytest
 
 from ottla.spark.sql import statements
 from ottla.spark.sql.errors import SqlError
-from ottla.spark.sql.parser import parse
+from ottla.spark.sql.lexer import Unfinished, is_complete, split_statements, tokenize
+from ottla.spark.sql.parser import parse, parse_columns
 from ottla.spark.sql.statements import (
+    NEEDS_SPARK,
     Column,
     Create,
     Describe,
@@ -135,3 +137,92 @@ def test_mistake_is_one_sentence(sql: str, words: str) -> None:
 )
 def test_statement_that_leaves_nothing_behind_in_spark(sql: str, is_local: bool) -> None:
     assert statements.is_local(parse(sql)) is is_local
+
+
+@pytest.mark.parametrize(
+    ("sql", "values"),
+    [
+        ("SELECT a, 1.5 FROM `my-topic`", ["SELECT", "a", ",", "1.5", "FROM", "my-topic"]),
+        ("'it''s' \"a\"\"b\" `c``d`", ["it's", 'a"b', "c`d"]),
+        (r"'it\'s' '\\' 'a\nb'", ["it's", "\\", r"a\nb"]),
+        ("a -- b ; c\n+ /* d /* nested */ ; */ e", ["a", "+", "e"]),
+        ("'--' '/*' \"*/\"", ["--", "/*", "*/"]),
+        ("naïve_1 x>=2e-3", ["naïve_1", "x", ">", "=", "2e-3"]),
+        ("", []),
+    ],
+)
+def test_tokens_have_no_blanks_comments_and_quotes(sql: str, values: list[str]) -> None:
+    assert [token.value for token in tokenize(sql)] == values
+
+
+def test_tokens_know_where_they_are() -> None:
+    sql = "SELECT  'a;b'  FROM x"
+    assert [sql[token.start : token.end] for token in tokenize(sql)] == ["SELECT", "'a;b'", "FROM", "x"]
+
+
+def test_statements_are_cut_at_semicolons_outside_of_quotes_and_comments() -> None:
+    cuts = split_statements("SELECT ';' ; -- first;\n\n/* ; */ SET 'a'='b;c';;\n SELECT 2 -- end;")
+    assert [(cut.text, cut.line) for cut in cuts] == [("SELECT ';'", 1), ("SET 'a'='b;c'", 3), ("SELECT 2", 4)]
+
+
+@pytest.mark.parametrize("sql", ["", "  -- nothing", "SELECT 1;", "SELECT 1; SELECT 2 ; ", "SELECT ';';"])
+def test_text_with_a_semicolon_at_its_end_is_complete(sql: str) -> None:
+    assert is_complete(sql)
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1", "SELECT 1; SELECT", "SELECT ';", "SELECT 1 /* ;", "SELECT `a;"])
+def test_text_that_waits_for_more_is_not_complete(sql: str) -> None:
+    assert not is_complete(sql)
+
+
+@pytest.mark.parametrize(("sql", "words"), [("a\n'b", "the quote ' in line 2"), ("a /* b", "the comment in line 1")])
+def test_quote_or_comment_without_end_is_named_with_its_line(sql: str, words: str) -> None:
+    with pytest.raises(Unfinished, match=words):
+        split_statements(sql)
+
+
+def columns(sql: str) -> tuple[Column, ...]:
+    return parse_columns(sql, tokenize(sql))
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("id BIGINT", (Column("id", "BIGINT"),)),
+        ("id bigint key, `a b` string", (Column("id", "BIGINT", True), Column("a b", "STRING"))),
+        ("p DECIMAL(10, 2), b INT", (Column("p", "DECIMAL(10, 2)"), Column("b", "INT"))),
+        ("l array<struct<a: int, b: string>>", (Column("l", "ARRAY<struct<a: int, b: string>>"),)),
+        ("m MAP<STRING, INT>, t TIMESTAMP", (Column("m", "MAP<STRING, INT>"), Column("t", "TIMESTAMP"))),
+        ("v VARCHAR, b BYTES, c VARCHAR(3)", (Column("v", "STRING"), Column("b", "BINARY"), Column("c", "VARCHAR(3)"))),
+        ("key STRING", (Column("key", "STRING"),)),
+        ("", ()),
+    ],
+)
+def test_columns_have_names_types_and_a_key(sql: str, expected: tuple[Column, ...]) -> None:
+    assert columns(sql) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("id", "the column id has no type"),
+        ("id BIGNT", "did you mean BIGINT?"),
+        ("id INT, ID STRING", "declared twice"),
+        ("a INT KEY, b INT KEY", "a and b are both KEY"),
+        ("id INT,", "a column is a name and a type"),
+        ("5 INT", "5 INT is none"),
+    ],
+)
+def test_mistake_in_columns_is_named(sql: str, words: str) -> None:
+    with pytest.raises(SqlError, match="(?s)" + words.replace("?", r"\?")):
+        columns(sql)
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1", "INSERT INTO a VALUES (1)", "EXPLAIN SELECT 1"])
+def test_queries_need_spark(sql: str) -> None:
+    assert isinstance(parse(sql), NEEDS_SPARK)
+
+
+@pytest.mark.parametrize("sql", ["SET", "SHOW TOPICS", "DESCRIBE a", "DROP STREAM a", "CREATE STREAM a WITH (format='raw')"])
+def test_declarations_and_settings_do_not(sql: str) -> None:
+    assert not isinstance(parse(sql), NEEDS_SPARK)

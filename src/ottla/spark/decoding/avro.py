@@ -1,7 +1,11 @@
 """Avro to columns with fastavro, also with the five bytes that Confluent's serializers write before the data.
 
-fastavro makes a Python object for each record: it is the one decoder here that does. Registries come in through a function of a
-schema id; this file knows no protocol of any.
+The types are those of Spark's own Avro reader: records are structs, enums strings, fixed and bytes binaries, a union with null
+is nullable, [int, long] is a long and [float, double] a double. Dates, timestamps and decimals are read as such; other logical
+types as the type below them. Unions of several other types and recursive records have no column type and are refused.
+
+fastavro makes a Python object for each record, but none for timestamps: they are read as numbers and get their type from Arrow.
+Registries come in through a function of a schema id; this file knows no protocol of any.
 """
 
 from __future__ import annotations

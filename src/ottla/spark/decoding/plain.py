@@ -1,4 +1,4 @@
-"""Strings and UUIDs as Kafka's serializers write them: UTF-8 text. Evaluated in the JVM."""
+"""Strings, UUIDs and numbers as Kafka's serializers write them: texts are evaluated in the JVM, numbers by Arrow functions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the flows of a pipeline read and write, without Spark: for `describe`.
+"""What the flows of a pipeline read and write, for `describe`: from the text of Spark's plans, and without Spark.
 
-Every run and every `validate` that analyses the graph writes `outline.json` beside the log. Where it is missing, or older than
-the pipeline's files, the files themselves are read: definitions and names that are written out are found, those that code
-computes are not.
+Every run and every `validate` that analyses the graph writes `outline.json` beside the log, from what
+`DataFrame.explain("extended")` prints. Where it is missing, or older than the pipeline's files, the files themselves are read:
+definitions and names that are written out are found, those that code computes are not.
 """
 
 from __future__ import annotations

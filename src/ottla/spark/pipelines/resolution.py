@@ -1,7 +1,10 @@
-"""Turns the flows of a graph into DataFrames, each after those it reads, and makes tables and views known to the session.
+"""From the files of a pipeline to DataFrames: they define a `Graph`, whose flows are analysed, each after those it reads.
 
 Which flow reads which is not declared: a query that names a table that is not there yet is tried again after the others. So
 Python and SQL are treated alike, and only public API is used, which Spark Connect has too.
+
+Modules that lie in the pipeline's folder can be imported by its files. Their functions are pickled by value while the pipeline
+runs: they work where nothing is shipped, under Spark Connect.
 """
 
 from __future__ import annotations

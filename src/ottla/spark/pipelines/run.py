@@ -2,7 +2,7 @@
 
 `once` runs flows one after the other, each after those it reads, so that a run moves records all the way through. The other
 schedules run all streaming flows at the same time, and compute materialized views again when time is up. The calling thread
-waits and reports; Spark runs the queries in threads of its own.
+waits and reports, from the JSON of Spark's progress reports; Spark runs the queries in threads of its own.
 """
 
 from __future__ import annotations

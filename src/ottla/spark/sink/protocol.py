@@ -1,8 +1,19 @@
-"""What tasks and the driver do next, as functions of what they have read. Pure; `docs/decisions/0024` has the protocol.
+"""The exactly-once protocol: ids, the record of a decision, and what tasks and the driver do next. Pure; decision 0024.
+
+A decision is what is durable about a query's last batch, one record per query in the decisions topic. Its key is the query's
+id, so compaction keeps the last one. Its value is JSON:
+
+    {"version": 1, "batch": 7, "run": "…", "state": "decided", "time_ms": 1794885520103, "problem": "",
+     "transactions": [["ottla-sink.….0", 4000, 3, 0, 1200], …]}     id, producer id, epoch, task, rows
 
 A driver may decide about a batch only if the query's last record is still the one that every task of the batch saw before it
 wrote. So a record of any driver ends the chances of all batches that were begun before it, and what was open before the record
 can be aborted after it, unless the record itself decides to commit it.
+
+Transactional ids; `query` is the id of the streaming query, or a fresh id for a batch write:
+
+    ottla-sink.<query>.driver              the producer that writes the query's decisions
+    ottla-sink.<query>.<worker>.<number>   transactions of tasks: one Python worker's ids, numbered from 0
 """
 
 from __future__ import annotations

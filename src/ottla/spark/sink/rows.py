@@ -1,4 +1,7 @@
-"""Writing the rows of one task, in a Python worker of an executor. Errors name the row, its topic and the reason."""
+"""The rows of one task: their columns checked once, cut by topic and sent, without an object per record.
+
+Errors name the row, its topic and the reason.
+"""
 
 from __future__ import annotations
 

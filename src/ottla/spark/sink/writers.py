@@ -1,4 +1,10 @@
-"""A task's side of exactly once: writes its rows in a transaction, flushes them, and leaves it open for the driver."""
+"""The writers that Spark calls: a batch or a stream to topics, at least once or, with `exactlyOnce`, all rows or none.
+
+Exactly once, a task writes its rows in a transaction, flushes them, and leaves it open for the driver (`commit.py`).
+
+Spark hands the same `BatchWriter` to tasks and to `commit`, so a fresh id in it names the write. It makes one `StreamWriter`
+per batch for the tasks, and another in a process of the driver for each `commit` or `abort`. Only tasks know the query and its
+run, by Spark's local properties, so they tell the driver."""
 
 from __future__ import annotations
 

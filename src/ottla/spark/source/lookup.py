@@ -1,4 +1,11 @@
-"""Which offsets an option means: the driver asks the cluster."""
+"""What the driver asks the cluster: which partitions there are, and which offsets an option means.
+
+While no broker answers it waits, and says so every few seconds. A call is tried with a short limit at first and longer ones
+later. In all it is given `fetchOffset.numRetries` times default.api.timeout.ms.
+
+A broker whose metadata lags may not know a topic yet, or may know its former id. So the loss of something that was read before
+is believed only after all answers have shown it for a few seconds.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A checkpoint also holds the ids of the topics, as names without partitions: `"orders@Hs2nV9wWQ2Kq0yJc3p5nXA": {}`. No topic's
 name has an `@`. Spark's own source and earlier versions of this one read such an entry as a topic that adds nothing.
+
+`Where` is the place that startingOffsets, endingOffsets and their by-timestamp forms describe.
 """
 
 from __future__ import annotations

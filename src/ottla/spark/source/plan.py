@@ -1,4 +1,4 @@
-"""Plans: which range of which partition each task reads. Pure."""
+"""Plans: how much a trigger takes, and which range of which partition each task reads. Pure."""
 
 from __future__ import annotations
 

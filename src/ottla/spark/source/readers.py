@@ -1,8 +1,17 @@
-"""Reading one range, in a Python worker of an executor.
+"""The readers that Spark calls: `BatchReader` between two sets of offsets, `StreamReader` batch by batch, tasks range by range.
 
-The consumer fetches the next answer while Spark takes the last one, and nothing beyond the end of the range. A task that is
-cancelled or fails closes its consumer.
-"""
+Spark keeps a stream's offsets in the query's checkpoint. It writes the end of a batch there before the batch runs, but not the
+start of the first batch: it asks `initialOffset` again when that batch is planned, and once more if the query is restarted
+before the batch is done. Where the answer would be another one then (latest, a group's offsets), the first batch is left
+empty. Its end, which is in the checkpoint, is where the stream starts.
+
+The checkpoint holds the ids of the topics beside the offsets (`offsets.py`). A position under another id belongs to a topic
+that was deleted and created again: the new one is read from its start. Under the same id a partition that ends before the
+position has lost records: it is read on from its end, as in Spark's own source. Without an id in the checkpoint, such a
+partition is taken for one of a new topic: some records may be read twice, and none is left out.
+
+A task's consumer fetches the next answer while Spark takes the last one, and nothing beyond the end of the range. A task that
+is cancelled or fails closes its consumer."""
 
 from __future__ import annotations
 

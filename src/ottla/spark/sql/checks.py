@@ -1,4 +1,9 @@
-"""Checks statements before Spark starts: every name they read or write, against declarations and topics. Pure."""
+"""Checks statements before Spark starts: every name they read or write, against declarations and topics. Pure.
+
+What a query reads are the names after FROM and JOIN. Spark's parser is not at hand before Spark runs, and does not know which
+names are topics. So `find_references` looks only at the places where the name of a table can be. It may find a name too many,
+never a function's argument; Spark has the last word.
+"""
 
 from __future__ import annotations
 

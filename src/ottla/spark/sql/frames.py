@@ -1,4 +1,4 @@
-"""Declared streams, tables and plain topics as DataFrames, batch and streaming.
+"""Declared streams, tables and plain topics as DataFrames, batch and streaming; and rows of INSERT INTO as records.
 
 A table is the latest value of each key. A batch finds it with two aggregations: the last record of a key in each partition, by
 offset, then the latest of these, by timestamp; only topics that were given more partitions have several of them. Keys whose

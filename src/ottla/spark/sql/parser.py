@@ -1,4 +1,4 @@
-"""Recognises the statements that are ours. What is not ours is passed on to Spark SQL unread. Pure."""
+"""Recognises the statements that are ours, with their lists of columns. What is not ours goes to Spark SQL unread. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`Runner`: runs statements one by one. Spark is started by the first statement that needs it."""
+"""`Runner`: runs statements one by one. Spark is started by the first statement that needs it.
+
+`frames` and PySpark are imported by the functions that need them: statements without Spark answer before PySpark is loaded.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 from ottla.errors.texts import counted
-from ottla.spark.sql import screen as listing
 from ottla.spark.sql.catalog import Catalog
 from ottla.spark.sql.checks import (
     CREATE_AS_IN_SHELL,
@@ -24,7 +26,7 @@ from ottla.spark.sql.declarations import Declaration, declaration_of, partitions
 from ottla.spark.sql.errors import PlacedSqlError, SqlError
 from ottla.spark.sql.interrupts import Interrupted, activate, cancel_group, in_job_group, run_interruptibly
 from ottla.spark.sql.lexer import Cut
-from ottla.spark.sql.screen import Screen, shown_columns
+from ottla.spark.sql.screen import Screen, declaration_rows, described_rows, query_rows, setting_rows, shown_columns, topic_rows
 from ottla.spark.sql.settings import RESET, Settings
 from ottla.spark.sql.statements import (
     TABLE,
@@ -362,11 +364,11 @@ class Runner:
 
     def _show(self, what: str) -> None:
         if what == "TOPICS":
-            columns, rows = listing.topic_rows(self.cluster.topics(), self.catalog)
+            columns, rows = topic_rows(self.cluster.topics(), self.catalog)
         elif what == "QUERIES":
-            columns, rows = listing.query_rows(self._inserts.values())
+            columns, rows = query_rows(self._inserts.values())
         else:
-            columns, rows = listing.declaration_rows(self.catalog, what.lower().removesuffix("s"))
+            columns, rows = declaration_rows(self.catalog, what.lower().removesuffix("s"))
         self._screen.table(columns, rows)
 
     def _describe(self, name: str) -> None:
@@ -374,7 +376,7 @@ class Runner:
             self._pass_on(Passed(f"DESCRIBE EXTENDED {name}"))
             return
         found = self.catalog.find(name) or target_of(name, self.catalog, self.cluster.topics)
-        columns, rows, notes = listing.described_rows(found)
+        columns, rows, notes = described_rows(found)
         self._screen.table(columns, rows)
         for each in notes:
             self._screen.note(each)
@@ -382,7 +384,7 @@ class Runner:
     def _set(self, statement: Set) -> None:
         if statement.name is None or statement.value is None:
             name = None if statement.name is None else self.settings.full_name(statement.name)
-            columns, rows = listing.setting_rows(self.settings, name)
+            columns, rows = setting_rows(self.settings, name)
             self._screen.table(columns, rows)
             return
         before = self.settings.copy()

@@ -1,4 +1,4 @@
-"""`Screen`: where results go. The command line prints them; tests keep them."""
+"""`Screen`: where results go (the command line prints them, tests keep them), and the rows of SHOW, DESCRIBE and SET."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Delta tables as sinks, with the package deltalake and no jar."""
+"""`format("ottla_delta")`: Delta tables as sinks, with the package deltalake and no jar.
+
+Tasks write Parquet files, the driver adds them to the table's log in one commit. The commit carries Delta's own transaction
+action (`txn`: application id = query id, version = batch id), as Spark's Delta sink does: a batch whose version the table has
+already is not added again, and its files are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""Iceberg tables as sinks, with the package pyiceberg and no jar."""
+"""`format("ottla_iceberg")`: Iceberg tables as sinks, of any catalog that pyiceberg knows, without a jar.
+
+Tasks write Parquet files, the driver commits them to the catalog as one snapshot. The transaction that adds the files also sets
+the table property `ottla.batch.QUERY` to the batch's number. A batch whose number the table has already is not added again, and
+its files are removed. Snapshots carry query and batch in their summary too, for people to read; they expire, so the property
+decides.
+
+Executors need no access to the catalog: the driver passes them the table's metadata and its FileIO. pyiceberg has no public
+call that writes files without committing them, so private functions of it are used in `write_task`, `_commit_once` and
+`_check_before_retries`.
+"""
 
 from __future__ import annotations
 

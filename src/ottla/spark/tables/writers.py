@@ -2,7 +2,11 @@
 
 A table brings a `Target`: `write_task` runs in the executors and returns what it has written; `commit` runs in the driver with
 the results of all tasks that succeeded, and must be atomic and do nothing for a batch that is in the table already.
-"""
+
+A batch is known by the query's id and its number, which Spark tells the tasks of a stream in local properties. After a failure
+the same two come again with the same data; the query's id lives in the checkpoint, so a new checkpoint means a new one. Batch
+writes, also those in foreachBatch, say it with the options `txnAppId` and `txnVersion`, as with Delta's own writer: one call
+may write to the same table several times, so its batch id alone would not do."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +13,8 @@ from pyspark.sql.types import StructType
 from tests.support.servers.postgres_server import PostgresServer
 
 from ottla.spark.errors import SinkError, SparkOptionError
-from ottla.spark.tables.postgres.sink import PostgresTarget, postgres_target
+from ottla.spark.tables.postgres.connection import literal, quoted, quoted_table
+from ottla.spark.tables.postgres.sink import Move, PostgresTarget, csv_of, listed, postgres_target, sql_type
 from ottla.spark.tables.writers import BatchIdentity, TaskIdentity
 
 COLUMNS = (("id", "bigint"), ("name", "string"))
@@ -150,3 +153,68 @@ def test_options_are_checked() -> None:
         assert sentence in str(problem.value)
     target, identity = postgres_target({**good, "TXNAPPID": "x", "txnversion": "4"}, schema)
     assert (target.columns, identity) == ((("id", "bigint"),), ("x", 4))
+
+
+def test_sql_types() -> None:
+    assert [sql_type(each) for each in ("bigint", "decimal(10,2)", "struct<a:int>", "timestamp", "interval")] == [
+        "bigint",
+        "numeric(10,2)",
+        "jsonb",
+        "timestamptz",
+        "text",
+    ]
+
+
+def test_every_kind_of_value_survives_the_way_into_a_table(postgres: PostgresServer) -> None:
+    at = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
+    columns = {
+        "i": (pa.int64(), "bigint", -5),
+        "f": (pa.float64(), "double precision", 1.5),
+        "b": (pa.bool_(), "boolean", True),
+        "t": (pa.string(), "text", 'a "quoted", text\n\\.\n'),
+        "e": (pa.string(), "text", ""),
+        "y": (pa.binary(), "bytea", b"\x00\xff\\"),
+        "d": (pa.date32(), "date", date(2026, 1, 2)),
+        "z": (pa.timestamp("us", tz="UTC"), "timestamptz", at),
+        "n": (pa.timestamp("us"), "timestamp", at.replace(tzinfo=None)),
+        "m": (pa.decimal128(20, 3), "numeric(20,3)", Decimal("12345678.125")),
+        "s": (pa.struct([("x", pa.list_(pa.int32()))]), "jsonb", {"x": [1, None]}),
+        "p": (pa.map_(pa.string(), pa.decimal128(5, 2)), "jsonb", {"k": "1.50"}),
+    }
+    values = {name: value for name, (_, _, value) in columns.items()} | {"p": [("k", Decimal("1.50"))]}
+    schema = pa.schema([(name, kind) for name, (kind, _, _) in columns.items()])
+    batch = pa.RecordBatch.from_pylist([values, dict.fromkeys(columns)], schema)
+    described = ", ".join(f"{name} {kind}" for name, (_, kind, _) in columns.items())
+    postgres.execute(f"CREATE TABLE kinds ({described})")
+    import psycopg
+
+    with psycopg.connect(postgres.url, options="-c timezone=UTC") as connection:
+        with connection.cursor().copy("COPY kinds FROM STDIN (FORMAT csv, NULL '')") as copy:
+            copy.write(memoryview(csv_of(batch)))
+        first, second = connection.execute("SELECT * FROM kinds").fetchall()
+    assert dict(zip(columns, first, strict=True)) == {name: value for name, (_, _, value) in columns.items()}
+    assert second == (None,) * len(columns)
+
+
+def test_an_append_keeps_the_order_of_rows() -> None:
+    assert listed(["a", 'b"']) == '"a", "b"""'
+    assert Move("shop.t", ("a",)).statement(["s1", "s2"]) == (
+        'INSERT INTO "shop"."t" ("a") SELECT "a" FROM (SELECT "a", 0 AS _ottla_task, _ottla_row FROM "s1" UNION ALL '
+        'SELECT "a", 1 AS _ottla_task, _ottla_row FROM "s2") AS staged ORDER BY _ottla_task, _ottla_row'
+    )
+
+
+def test_a_table_of_keys_alone_has_nothing_to_update() -> None:
+    assert Move("t", ("a",), keys=("a",)).statement(["s"]).endswith('ON CONFLICT ("a") DO NOTHING')
+
+
+def test_with_an_order_only_newer_rows_replace() -> None:
+    statement = Move("t", ("a", "n"), keys=("a",), order_by="n").statement(["s"])
+    assert statement.endswith('SET "n" = EXCLUDED."n" WHERE "t"."n" IS NULL OR EXCLUDED."n" >= "t"."n"')
+    assert 'ORDER BY "a", "n" DESC NULLS LAST, _ottla_task DESC, _ottla_row DESC' in statement
+
+
+def test_names_and_texts_are_quoted() -> None:
+    assert quoted('a"b') == '"a""b"'
+    assert quoted_table("shop.orders") == '"shop"."orders"'
+    assert literal("it's") == "'it''s'"

@@ -1,6 +1,7 @@
 """Writing to a PostgreSQL table: tasks COPY into staging tables, the driver moves them into the table in one transaction.
 
-1. A task creates an unlogged table of its own and copies its rows into it.
+1. A task creates an unlogged table of its own and copies its rows into it, as CSV that Arrow writes in bulk. Types that CSV
+   has no form for go as text: binaries as hex, nested types as JSON.
 2. The driver, in one transaction, checks and advances the query's row in `ottla_batches`, moves the staged rows, and drops the
    staging tables.
 

@@ -4,6 +4,11 @@ The stream's position is the largest value read so far; Spark keeps it in the qu
 one with a larger value, if its transaction took longer. So a value is used as the end of a batch only when every writing
 transaction that was running when it was first seen has ended. No row is skipped, as long as values are drawn in the order of
 time when rows are inserted (serial and identity columns, clock timestamps).
+
+Rows come as COPY's CSV, which Arrow reads in bulk. COPY writes null as an empty field and an empty text in quotes. Dates and
+timestamps come as numbers since 1970, binaries as hex. Infinite dates and timestamps become the last and the first ones of the
+years 1 to 9999, as in Spark's JDBC source. A decimal has neither infinity nor NaN: reading one fails, and the error names the
+column.
 """
 
 from __future__ import annotations
