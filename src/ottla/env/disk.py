@@ -41,8 +41,8 @@ class FileRange(Protocol):
     @property
     def length(self) -> int: ...
     def __len__(self) -> int: ...
-    def read(self) -> bytes:
-        """The bytes themselves. `OSError` if the file has become shorter than the range."""
+    def read(self, start: int = 0, length: int | None = None) -> bytes:
+        """The bytes themselves, or `length` of them from `start`. `OSError` if the file has become shorter than the range."""
         ...
 
     def is_resident(self) -> bool:

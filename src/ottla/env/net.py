@@ -82,6 +82,10 @@ class Stream(Protocol):
         """How much is queued."""
         ...
 
+    def peer_certificate(self) -> bytes | None:
+        """The certificate that the peer has shown and that was found valid, DER. None: it has shown none, or no TLS."""
+        ...
+
     def send(self, parts: Sequence[Sendable]) -> None: ...
 
     def pause(self) -> None:
@@ -117,9 +121,15 @@ class Listener(Protocol):
         """Accept nothing more; streams that were accepted go on."""
         ...
 
+    async def renew_tls(self, options: TlsOptions) -> None:
+        """Read the files of `options` again, and use them for streams accepted from now on. `TlsFailed` changes nothing."""
+        ...
+
 
 Accept = Callable[[Stream], StreamOwner | None]
-"""Called with every new stream, which is paused. Returning None refuses it: it is closed without a call to `ended`."""
+"""Called with every new stream, which is paused. Returning None refuses it: it is closed without a call to `ended`.
+
+With TLS the handshake is still to come. Its end is the first call to `received`, or `ended` with a `TlsFailed`."""
 
 
 class Network(Protocol):
@@ -129,8 +139,18 @@ class Network(Protocol):
         """Raise `TlsFailed` if no connection can work with `options`: a missing file, a wrong password. It may read files."""
         ...
 
-    async def listen(self, host: str, port: int, accept: Accept, options: SocketOptions = DEFAULT_OPTIONS) -> Listener:
-        """Listen on `host` (empty: all addresses) and `port` (0: any free one). Raises `AddressRefused` if it cannot."""
+    async def listen(
+        self,
+        host: str,
+        port: int,
+        accept: Accept,
+        options: SocketOptions = DEFAULT_OPTIONS,
+        tls: TlsOptions | None = None,
+    ) -> Listener:
+        """Listen on `host` (empty: all addresses) and `port` (0: any free one), with TLS if `tls` is given.
+
+        Raises `AddressRefused` if it cannot, `TlsFailed` if `tls` has an option that is wrong.
+        """
         ...
 
     async def connect(

@@ -1,8 +1,9 @@
-"""TLS of an outbound stream: its options and its error, as plain values. `env/real/tls.py` and `tls_stream.py` implement it.
+"""TLS of streams: its options and its error, as plain values. `env/real/tls.py` and `tls_stream.py` implement it.
 
 PEM values are given as text or as the path of a file: a value that contains `-----BEGIN` is text. `ca` and `certificate` can
 also be the paths of Java's key stores, JKS or PKCS12. Files are read again for
-every connection, so a renewed certificate is used without a restart. A client checks them once when it is made.
+every connection that a client makes, so a renewed certificate is used without a restart, and once for a listener. A client
+checks them when it is made.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dataclasses import dataclass, field
 class TlsOptions:
     """How to encrypt a stream, whom to trust, and which certificate to show."""
 
+    client_auth: str | None = None
+    """Of a listener: whether clients show a certificate (`none`, `requested`, `required`). None: an outbound stream."""
     ca: str | None = field(default=None, repr=False)
     """Certificates to trust, PEM. None: those that the operating system trusts."""
     certificate: str | None = field(default=None, repr=False)

@@ -307,11 +307,12 @@ class MemoryFileRange:
     def __len__(self) -> int:
         return self.length
 
-    def read(self) -> bytes:
+    def read(self, start: int = 0, length: int | None = None) -> bytes:
         if self._disk.crashed:
             raise DiskCrashed("a range")
-        data = bytes(memoryview(self._inode.data)[self.position : self.position + self.length])
-        if len(data) < self.length:
+        wanted = self.length - start if length is None else length
+        data = bytes(memoryview(self._inode.data)[self.position + start : self.position + start + wanted])
+        if len(data) < wanted:
             raise OSError(errno.EIO, f"the file has become shorter than the range of {self.length} bytes at {self.position}")
         return data
 

@@ -197,7 +197,16 @@ class SimHost:
         self._network = network
         self.name = name
 
-    async def listen(self, host: str, port: int, accept: Accept, options: SocketOptions = DEFAULT_OPTIONS) -> SimListener:
+    async def listen(
+        self,
+        host: str,
+        port: int,
+        accept: Accept,
+        options: SocketOptions = DEFAULT_OPTIONS,
+        tls: TlsOptions | None = None,
+    ) -> SimListener:
+        if tls is not None:
+            self.check_tls(tls)
         if host not in ("", self.name):
             raise AddressRefused(f"cannot listen on {host}, port {port}: this is the host {self.name}")
         port = port or self._network.free_port(self.name)
@@ -260,6 +269,9 @@ class SimListener:
     def resume(self) -> None:
         self._is_paused = False
         self._accept_soon()
+
+    async def renew_tls(self, options: TlsOptions) -> None:
+        raise AssertionError("no simulated listener has TLS")
 
     def close(self) -> None:
         self._is_closed = True

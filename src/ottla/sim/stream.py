@@ -56,6 +56,9 @@ class SimStream:
         self.peer = peer
         self.unsent_bytes = 0
 
+    def peer_certificate(self) -> bytes | None:
+        return None
+
     # Sending
 
     def send(self, parts: Sequence[Sendable]) -> None:

@@ -82,9 +82,10 @@ class RealFileRange:
     def fileno(self) -> int:
         return self._descriptor.fd
 
-    def read(self) -> bytes:
-        data = read_exactly(self._descriptor.fd, self.position, self.length)
-        if len(data) < self.length:
+    def read(self, start: int = 0, length: int | None = None) -> bytes:
+        wanted = self.length - start if length is None else length
+        data = read_exactly(self._descriptor.fd, self.position + start, wanted)
+        if len(data) < wanted:
             raise OSError(
                 errno.EIO, f"the file has become shorter than the range of {self.length} bytes at {self.position} taken from it"
             )

@@ -11,15 +11,22 @@ import asyncio
 import errno
 import logging
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.env.net import DEFAULT_OPTIONS, Accept, AddressRefused, SocketOptions, Stream, StreamOwner
 from ottla.env.real.descriptors import LOG_AGAIN_S, connection_descriptor_max, descriptor_limit
 from ottla.env.real.stream import RealStream
 from ottla.env.tls import TlsOptions
 
+if TYPE_CHECKING:
+    import ssl
+
+    from ottla.env.real.tls_stream import TlsStream
+
 logger = logging.getLogger("ottla.net")
 
+TLS_BUFFER_BYTES = 65_536
+"""Shared by the streams that a listener accepts: four full TLS records per call."""
 ACCEPTS_PER_TURN = 32
 ACCEPT_PAUSE_S = 0.5
 """How long a listener accepts nothing after the process ran out of descriptors or memory for another connection."""
@@ -39,7 +46,15 @@ class RealNetwork:
 
         tls_context(options)
 
-    async def listen(self, host: str, port: int, accept: Accept, options: SocketOptions = DEFAULT_OPTIONS) -> RealListener:
+    async def listen(
+        self,
+        host: str,
+        port: int,
+        accept: Accept,
+        options: SocketOptions = DEFAULT_OPTIONS,
+        tls: TlsOptions | None = None,
+    ) -> RealListener:
+        context = None if tls is None else await _listener_context(tls)
         if not 0 <= port <= PORT_MAX:
             raise AddressRefused(f"{port} is no port: choose one from 1 to {PORT_MAX}, or 0 for any that is free")
         try:
@@ -58,7 +73,7 @@ class RealNetwork:
         except OSError as error:
             sock.close()
             raise _refusal(host, port, error) from None
-        return RealListener(asyncio.get_running_loop(), sock, accept)
+        return RealListener(asyncio.get_running_loop(), sock, accept, context)
 
     async def connect(
         self,
@@ -85,10 +100,14 @@ class RealNetwork:
 class RealListener:
     """`Listener` over one listening socket."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket, accept: Accept) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, sock: socket.socket, accept: Accept, context: ssl.SSLContext | None
+    ) -> None:
         self._loop = loop
         self._socket = sock
         self._accept = accept
+        self._context = context
+        self._ciphertext = memoryview(bytearray(TLS_BUFFER_BYTES)) if context is not None else None
         self._is_paused = False
         self._pause_timer: asyncio.TimerHandle | None = None
         self._descriptor_max = connection_descriptor_max()
@@ -115,6 +134,9 @@ class RealListener:
             self._pause_timer.cancel()
             self._pause_timer = None
 
+    async def renew_tls(self, options: TlsOptions) -> None:
+        self._context = await _listener_context(options)
+
     def _readable(self) -> None:
         for _ in range(ACCEPTS_PER_TURN):
             if self._is_paused or self._socket.fileno() < 0:
@@ -137,10 +159,16 @@ class RealListener:
     def _hand_over(self, sock: socket.socket) -> None:
         try:
             sock.setblocking(False)
-            stream = _stream(self._loop, sock)
+            stream: RealStream | TlsStream = _stream(self._loop, sock)
         except OSError:
             sock.close()  # the peer reset it while it waited in the backlog
             return
+        if self._context is not None:
+            from ottla.env.real.tls_stream import TlsStream  # late: few nodes use TLS
+
+            assert isinstance(stream, RealStream)
+            assert self._ciphertext is not None
+            stream = TlsStream.accepted(stream, self._context, self._ciphertext)
         owner = self._accept(stream)
         if owner is None:
             stream.shut()
@@ -165,6 +193,12 @@ class RealListener:
         self._pause_timer = None
         if not self._is_paused:
             self._loop.add_reader(self._socket.fileno(), self._readable)
+
+
+async def _listener_context(options: TlsOptions) -> ssl.SSLContext:
+    from ottla.env.real.tls import tls_context
+
+    return await asyncio.get_running_loop().run_in_executor(None, tls_context, options)
 
 
 async def _connect(host: str, port: int, options: SocketOptions) -> RealStream:

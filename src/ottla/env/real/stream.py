@@ -75,6 +75,9 @@ class RealStream:
         self.local = local
         self.unsent_bytes = 0
 
+    def peer_certificate(self) -> bytes | None:
+        return None
+
     # Receiving
 
     def pause(self) -> None:

@@ -1,4 +1,4 @@
-"""The TLS contexts of outbound streams: from `TlsOptions` to an `ssl.SSLContext`, with errors that name option and file.
+"""The TLS contexts of streams and listeners: from `TlsOptions` to an `ssl.SSLContext`, with errors that name option and file.
 
 All files are read here, before OpenSSL gets them, because its own errors do not name the file. A context is cached by what was
 read: a new connection costs two small files, not a new context, and a renewed certificate gives a new one. Reading and building
@@ -31,6 +31,7 @@ VERSIONS = {
     "TLSv1.2": ssl.TLSVersion.TLSv1_2,
     "TLSv1.3": ssl.TLSVersion.TLSv1_3,
 }
+CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 TLS_1_3_SUITES = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
 
 
@@ -43,14 +44,14 @@ def tls_context(options: TlsOptions) -> ssl.SSLContext:
             "the trusted certificates", ca, options.ca, CERTIFICATE_SIGN, "certificate", lambda data: _trusted(data, options)
         ),
         certificate=_pem(
-            "the client certificate",
+            "the certificate",
             certificate,
             options.certificate,
             CERTIFICATE_SIGN,
             "certificate",
             lambda data: _identity(data, options),
         ),
-        key=_pem("the client's private key", KEY_SETTING, options.key, KEY_SIGN, "private key"),
+        key=_pem("the private key", KEY_SETTING, options.key, KEY_SIGN, "private key"),
         ca_password=None,
         certificate_password=None,
         server_name=None,
@@ -74,13 +75,22 @@ def _certificate_setting(options: TlsOptions) -> str:
 
 @lru_cache(CONTEXTS_MAX)
 def _context(options: TlsOptions) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = options.check_hostname
+    if options.client_auth is None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = options.check_hostname
+    else:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.verify_mode = CLIENT_AUTH.get(options.client_auth, ssl.CERT_NONE)
+        # As Kafka's, sessions are not resumed: a certificate that was revoked meanwhile would go unnoticed.
+        context.num_tickets = 0
+        context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     # As in Java, a trusted certificate need not be a root: a broker's own certificate can be trusted directly.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     _set_versions_and_ciphers(context, options)
     if options.ca is None:
-        context.load_default_certs()
+        if context.verify_mode != ssl.CERT_NONE:
+            is_client = options.client_auth is None
+            context.load_default_certs(ssl.Purpose.SERVER_AUTH if is_client else ssl.Purpose.CLIENT_AUTH)
     else:
         try:
             context.load_verify_locations(cadata=options.ca)
@@ -90,9 +100,15 @@ def _context(options: TlsOptions) -> ssl.SSLContext:
             ) from None
     if options.certificate is not None:
         _load_certificate(context, options, options.certificate)
+    elif options.client_auth is not None:
+        raise TlsFailed(
+            "a TLS listener needs a certificate with its private key: set ssl.keystore.location, or both "
+            "ssl.keystore.certificate.chain and ssl.keystore.key",
+            setting="ssl.keystore.location",
+        )
     elif options.key is not None:
         raise TlsFailed(
-            "there is a private key but no client certificate: give the certificate too (ssl.keystore.certificate.chain)",
+            "there is a private key but no certificate: give the certificate too (ssl.keystore.certificate.chain)",
             setting="ssl.keystore.certificate.chain",
         )
     return context
@@ -108,7 +124,7 @@ def _trusted(data: bytes, options: TlsOptions) -> str:
 def _identity(data: bytes, options: TlsOptions) -> str:
     found = read_keystore(data, options.certificate_password, options.key_password).identity
     if not found:
-        raise KeystoreError("the store has no private key: a client certificate needs one")
+        raise KeystoreError("the store has no private key: a certificate needs one")
     return found
 
 
@@ -163,7 +179,7 @@ def _load_certificate(context: ssl.SSLContext, options: TlsOptions, certificate:
 
     if key is None and KEY_SIGN not in certificate:
         raise TlsFailed(
-            "the client certificate comes without its private key: give the key too (ssl.keystore.key)", setting=key_setting
+            "the certificate comes without its private key: give the key too (ssl.keystore.key)", setting=key_setting
         )
     try:
         with _as_file(f"{certificate}\n{key or ''}") as path:
@@ -171,21 +187,19 @@ def _load_certificate(context: ssl.SSLContext, options: TlsOptions, certificate:
     except ssl.SSLError as error:
         if asked and not password:
             raise TlsFailed(
-                "the client's private key is encrypted: give its password (ssl.key.password)", setting=PASSWORD_SETTING
+                "the private key is encrypted: give its password (ssl.key.password)", setting=PASSWORD_SETTING
             ) from None
         if error.reason == "KEY_VALUES_MISMATCH":
             raise TlsFailed(
-                f"the client's private key ({key_setting}) does not belong to its certificate: check that the two are a pair",
+                f"the private key ({key_setting}) does not belong to its certificate: check that the two are a pair",
                 setting=key_setting,
             ) from None
         if asked:
             raise TlsFailed(
-                "the client's private key cannot be decrypted: the password is wrong (ssl.key.password)",
+                "the private key cannot be decrypted: the password is wrong (ssl.key.password)",
                 setting=PASSWORD_SETTING,
             ) from None
-        raise TlsFailed(
-            f"the client certificate or its private key cannot be used: {_reason(error)}", setting=key_setting
-        ) from None
+        raise TlsFailed(f"the certificate or its private key cannot be used: {_reason(error)}", setting=key_setting) from None
 
 
 @contextmanager

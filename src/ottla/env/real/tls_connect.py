@@ -44,7 +44,7 @@ async def _shake_hands(
 ) -> TlsStream:
     inner = await connect()
     try:
-        stream = TlsStream(inner, owner, context, server_name, address)
+        stream = TlsStream.outbound(inner, owner, context, server_name, address)
         await stream.handshake()
     except ssl.SSLError:
         raise

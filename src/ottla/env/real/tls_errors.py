@@ -42,6 +42,11 @@ def is_wrong_name(error: ssl.SSLError) -> bool:
     return isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in (HOSTNAME_MISMATCH, ADDRESS_MISMATCH)
 
 
+def is_no_tls(error: OSError) -> bool:
+    """Whether the peer has sent something else than TLS."""
+    return isinstance(error, ssl.SSLError) and error.reason in _NO_TLS
+
+
 def explain(address: str, error: ssl.SSLError) -> TlsFailed:
     """The error for a TLS connection to `address` that failed, other than for the peer's name."""
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -59,6 +64,40 @@ def explain(address: str, error: ssl.SSLError) -> TlsFailed:
     if reason in _OTHER_VERSION:
         return TlsFailed(f"{address} {_ALERTS['PROTOCOL_VERSION']}")
     return TlsFailed(f"TLS with {address} failed: {reason.lower().replace('_', ' ')}; the log of the node may say why")
+
+
+_CLIENT_ALERTS = {
+    "UNKNOWN_CA": "it does not trust the issuer of our certificate: its trust store (ssl.truststore) lacks it",
+    "CERTIFICATE_UNKNOWN": "it refuses our certificate: its trust store lacks the issuer, or the certificate is not for the "
+    "host name that it connects to",
+    "BAD_CERTIFICATE": "it refuses our certificate: it is not for the host name that the client connects to, or not valid",
+    "CERTIFICATE_EXPIRED": "it says that our certificate has expired: renew it",
+    "PROTOCOL_VERSION": "it speaks none of the allowed TLS versions (ssl.enabled.protocols)",
+    "HANDSHAKE_FAILURE": "it found no cipher suite in common (ssl.cipher.suites)",
+}
+
+
+def explain_client(error: ssl.SSLError) -> TlsFailed:
+    """The error for a TLS connection that a client has begun and that failed: a text that goes after "TLS failed: "."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return TlsFailed(f"its certificate is refused: {error.verify_message} (ssl.truststore of this listener decides)")
+    reason = error.reason or str(error)
+    _, is_alert, alert = reason.partition("_ALERT_")
+    if is_alert:
+        return TlsFailed(_CLIENT_ALERTS.get(alert, f"it ended the handshake: {alert.lower().replace('_', ' ')}"))
+    if reason in _NO_TLS:
+        return TlsFailed(
+            "it does not speak TLS, and this listener does: set security.protocol of the client to SSL or SASL_SSL"
+        )
+    if reason in _OTHER_VERSION:
+        return TlsFailed(_CLIENT_ALERTS["PROTOCOL_VERSION"])
+    if reason == "NO_SHARED_CIPHER":
+        return TlsFailed(_CLIENT_ALERTS["HANDSHAKE_FAILURE"])
+    if reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE":
+        return TlsFailed(
+            "it shows no certificate, and ssl.client.auth requires one: give the client a key store (ssl.keystore)"
+        )
+    return TlsFailed(reason.lower().replace("_", " "))
 
 
 def _explain_certificate(address: str, code: int, message: str) -> TlsFailed:

@@ -40,8 +40,15 @@ class GatedHost:
     def check_tls(self, options: TlsOptions) -> None:
         self._host.check_tls(options)
 
-    async def listen(self, host: str, port: int, accept: Accept, options: SocketOptions = DEFAULT_OPTIONS) -> Listener:
-        return await self._host.listen(host, port, accept, options)
+    async def listen(
+        self,
+        host: str,
+        port: int,
+        accept: Accept,
+        options: SocketOptions = DEFAULT_OPTIONS,
+        tls: TlsOptions | None = None,
+    ) -> Listener:
+        return await self._host.listen(host, port, accept, options, tls)
 
     async def connect(
         self,

@@ -51,9 +51,16 @@ class CuttableNetwork:
     async def canonical_names(self, host: str) -> list[str]:
         return await self._inner.canonical_names(host)
 
-    async def listen(self, host: str, port: int, accept: Accept, options: SocketOptions = DEFAULT_OPTIONS) -> Listener:
+    async def listen(
+        self,
+        host: str,
+        port: int,
+        accept: Accept,
+        options: SocketOptions = DEFAULT_OPTIONS,
+        tls: TlsOptions | None = None,
+    ) -> Listener:
         if port != self._client_port:
-            return await self._inner.listen(host, port, accept, options)
+            return await self._inner.listen(host, port, accept, options, tls)
 
         def accept_held(stream: Stream) -> StreamOwner | None:
             held = HeldStream(self, CLIENTS, stream)
@@ -63,7 +70,7 @@ class CuttableNetwork:
                 return None
             return held
 
-        return await self._inner.listen(host, port, accept_held, options)
+        return await self._inner.listen(host, port, accept_held, options, tls)
 
     async def connect(
         self,
@@ -136,6 +143,9 @@ class HeldStream:
     @property
     def unsent_bytes(self) -> int:
         return self.stream.unsent_bytes + self._queued_bytes
+
+    def peer_certificate(self) -> bytes | None:
+        return self.stream.peer_certificate()
 
     def send(self, parts: Sequence[Sendable]) -> None:
         if self._holds_out:

@@ -61,7 +61,7 @@ def test_errors_name_the_file_and_the_option(certificates: TestCertificates, tmp
     assert "no certificate in PEM form" in refusal(TlsOptions(ca=str(client.key)))
     broken = "-----BEGIN CERTIFICATE-----\nbm9uc2Vuc2U=\n-----END CERTIFICATE-----\n"
     assert "(ssl.truststore) cannot be read" in refusal(TlsOptions(ca=broken))
-    assert "client certificate or its private key cannot be used" in refusal(
+    assert "certificate or its private key cannot be used" in refusal(
         TlsOptions(certificate=broken, key=client.key.read_text())
     )
 
@@ -72,7 +72,7 @@ def test_certificate_and_key_must_be_a_pair(certificates: TestCertificates) -> N
         TlsOptions(certificate=certificate, key=str(certificates.server.key))
     )
     assert "without its private key" in refusal(TlsOptions(certificate=certificate))
-    assert "no client certificate" in refusal(TlsOptions(key=str(certificates.client.key)))
+    assert "no certificate" in refusal(TlsOptions(key=str(certificates.client.key)))
 
 
 def test_versions() -> None:
