@@ -19,7 +19,7 @@ from tests.support.servers.apache_kafka import ApacheKafka
 from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation
 from ottla.records.compression import Codec
-from ottla.sim.clock import ManualClock
+from ottla.sim.world import ManualClock
 
 LATER_MS = 1_700_100_000_000
 

@@ -40,8 +40,7 @@ from ottla.records.control import build_end_marker
 from ottla.records.layout import HEADER_SIZE, MAGIC
 from ottla.records.reader import read_records
 from ottla.records.record import Record
-from ottla.sim.copy import copy_tree
-from ottla.sim.disk import MemoryDisk
+from ottla.sim.disk import MemoryDisk, copy_tree
 
 PLAIN, TXN, KEYED = (TopicPartition(topic, 0) for topic in ("plain", "txn", "keyed"))
 CONFIG = LogConfig(

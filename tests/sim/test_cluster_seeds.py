@@ -19,7 +19,7 @@ FOUND = {
     "the_metadata_of_a_node_that_is_behind": 105,
     "a_deletion_at_a_coordinator_that_is_behind": 190,
 }
-"""Seeds that have failed, by what they found. A change to the plans gives a seed another run, so each has a unit test, too."""
+"""Seeds that have failed, by what they found."""
 
 
 def run_seeds(first: int, count: int, replicas: int = 1) -> None:

@@ -31,7 +31,7 @@ from ottla.sim.clients.group_client import GroupClient
 from ottla.sim.cluster.checkers.checker import ClusterCheckers
 from ottla.sim.cluster.machine import Cluster, ClusterMachine
 from ottla.sim.cluster.plan import QUORUM_SETTINGS
-from ottla.sim.cluster.watching import Watch
+from ottla.sim.cluster.watch import Watch
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork
 from ottla.sim.trace import Trace

@@ -8,8 +8,7 @@ import pytest
 
 from ottla.sim.cluster.run import run_cluster_seed
 from ottla.sim.plan import SCENES
-from ottla.sim.run import RunFailed, run_seed
-from ottla.sim.troubles import Troubles
+from ottla.sim.run import RunFailed, Troubles, run_seed
 
 SEED = 4
 SEEDS = tuple(range(SEED, SEED + len(SCENES)))

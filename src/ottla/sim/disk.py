@@ -2,11 +2,11 @@
 
 - `crash(power_loss=…)` ends this disk: it and all its handles raise `DiskCrashed` from then on. It returns the disk that the
   next process finds. A kill loses nothing. A power loss keeps what was synced and, of the rest, what chance (`random`) leaves:
-  see `inode.py` for bytes and `names.py` for names.
+  see `Inode` for bytes and `Names` for names.
 - `crash_before(n)` lets n more changing calls succeed and then ends the disk, so that a test can stop a routine at each of its
   steps. An append that meets the end leaves a part of its bytes. `on_crash`, if set, is called at that moment, so that the
   process ends before it can do anything else.
-- `fail(...)` makes matching calls fail (`faults.py`); `fail_directory` breaks a folder permanently.
+- `fail(...)` makes matching calls fail (`Fault`); `fail_directory` breaks a folder permanently.
 - `counts` counts calls and faults, so that a test can assert that its faults happened.
 - `pause`, if given, is awaited at the start of every awaited call, so that other tasks can interleave.
 
@@ -14,17 +14,255 @@ Not thread-safe: one event loop.
 """
 
 import errno
+import os
 import posixpath
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from random import Random
 
-from ottla.env import Buffer, Clock, DiskSpace, File, FileRange, OpenMode
+from ottla.env import Buffer, Clock, Disk, DiskSpace, File, FileRange, OpenMode
 from ottla.errors import DirectoryInUse
-from ottla.sim.clock import ManualClock
-from ottla.sim.faults import DiskCrashed, Fault
-from ottla.sim.inode import Inode
-from ottla.sim.names import Folder, Names
+from ottla.sim.world import ManualClock
+
+
+class DiskCrashed(OSError):
+    """The machine of this disk has crashed: the disk and its handles are dead. Use the disk that `crash()` returned."""
+
+    def __init__(self, path: str, in_this_call: bool = False) -> None:
+        self.in_this_call = in_this_call
+        super().__init__(errno.EIO, "the simulated machine has crashed", path)
+
+
+@dataclass
+class Fault:
+    """Fails calls of `operation` on paths that match `path`: lets `skip` of them pass, then fails `times` (None: all).
+
+    `keep_bytes` makes an append fail half-way: that many bytes have reached the file, and are cut back unless
+    `cut_back_fails`.
+
+    Operations: open, exists, read, warm, append, write, truncate, sync, list, make_directory, set_modified, lock, replace,
+    rename, remove, remove_directory, sync_directory, space; "*" means any of them. Paths are matched by shell patterns.
+    """
+
+    operation: str = "*"
+    path: str = "*"
+    error: int = errno.EIO
+    skip: int = 0
+    times: int | None = 1
+    keep_bytes: int = 0
+    cut_back_fails: bool = False
+    hits: int = 0
+    """How many calls have failed, so that tests can assert that any did."""
+
+    def strikes(self, operation: str, path: str) -> bool:
+        """Whether this call fails; counts it."""
+        if self.operation not in ("*", operation) or not fnmatchcase(path, self.path):
+            return False
+        if self.skip > 0:
+            self.skip -= 1
+            return False
+        if self.times is not None and self.hits >= self.times:
+            return False
+        self.hits += 1
+        return True
+
+    def as_error(self, path: str) -> OSError:
+        return OSError(self.error, f"{os.strerror(self.error)} (injected)", path)
+
+
+PAGE_BYTES = 4096
+
+
+class Inode:
+    """The bytes of one simulated file, and what a power loss may leave of them.
+
+    Besides the current bytes, an inode keeps what it needs to return to the last sync: the size then, and the old content of
+    every page changed below that size. So appending a gigabyte in small pieces with a sync after each costs no copies.
+
+    A power loss keeps what was synced. Unsynced changes of a file have one of four fates: lost (nothing newer than the sync),
+    kept (all of it), prefix (the file ends somewhere between the two sizes) or torn (every changed page is old or new
+    independently; a new page that was not written reads as zeros; the size is any in between).
+    """
+
+    __slots__ = ("data", "modified_ms", "old_pages", "synced_size")
+
+    def __init__(self, modified_ms: int) -> None:
+        self.data = bytearray()
+        self.modified_ms = modified_ms
+        self.synced_size = 0
+        self.old_pages: dict[int, bytes] = {}
+
+    def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        end = position + len(data)
+        self._remember(position, end)
+        if position > len(self.data):
+            self.data.extend(bytes(position - len(self.data)))
+        self.data[position:end] = data
+
+    def truncate(self, size: int) -> None:
+        self._remember(size, len(self.data))
+        del self.data[size:]
+
+    def _remember(self, start: int, end: int) -> None:
+        """Save the synced content of the pages of bytes `start`..`end` before they change."""
+        if start >= self.synced_size:
+            return
+        for page in range(start // PAGE_BYTES, -(-min(end, self.synced_size) // PAGE_BYTES)):
+            if page not in self.old_pages:
+                self.old_pages[page] = bytes(self.data[page * PAGE_BYTES : min((page + 1) * PAGE_BYTES, self.synced_size)])
+
+    def sync(self) -> None:
+        self.synced_size = len(self.data)
+        self.old_pages.clear()
+
+    @property
+    def is_synced(self) -> bool:
+        return not self.old_pages and self.synced_size == len(self.data)
+
+    def synced_bytes(self) -> bytearray:
+        """The content as of the last sync."""
+        old = bytearray(self.data[: self.synced_size])
+        old.extend(bytes(self.synced_size - len(old)))
+        for page, content in self.old_pages.items():
+            old[page * PAGE_BYTES : page * PAGE_BYTES + len(content)] = content
+        return old
+
+    def lose_power(self, random: Random, counts: Counter[str]) -> None:
+        """Change to a state that a power loss may leave, chosen by `random`."""
+        if self.is_synced:
+            return
+        fate = random.choice(("lost", "kept", "prefix", "torn"))
+        counts[fate] += 1
+        if fate != "kept":
+            old, new = self.synced_bytes(), self.data
+            if len(new) < len(old) and fate == "lost":
+                counts["truncation_undone"] += 1
+            if fate == "lost":
+                self.data = old
+            elif fate == "prefix":
+                size = random.randint(min(len(old), len(new)), max(len(old), len(new)))
+                self.data = (new + old[len(new) :])[:size]
+            else:
+                self.data = self._torn(old, new, random)
+        self.sync()
+
+    def _torn(self, old: bytearray, new: bytearray, random: Random) -> bytearray:
+        low, high = sorted((len(old), len(new)))
+        size = random.choice((len(old), len(new), random.randint(low, high)))
+        torn = bytearray(size)
+        for start in range(0, size, PAGE_BYTES):
+            end = min(start + PAGE_BYTES, size)
+            source = random.choice((old, new))
+            piece = source[start:end]
+            torn[start : start + len(piece)] = piece
+        return torn
+
+
+Key = tuple["Folder", str]
+
+
+class Folder:
+    """A directory: names → files and folders."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Inode | Folder] = {}
+
+
+class Change:
+    """Names changed together and not yet synced: for each, what it named at the last sync."""
+
+    __slots__ = ("before", "kind")
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.before: dict[Key, Inode | Folder | None] = {}
+
+
+class Names:
+    """The folders and names of the simulated disk, and which of them survive a power loss.
+
+    Unsynced changes are groups of (folder, name) keys that a power loss keeps or undoes together. A new or removed name is a
+    group of its own. A rename joins the old and the new name, so it is never half done. Chance decides for each group.
+    """
+
+    def __init__(self) -> None:
+        self.root = Folder()
+        self._changes: dict[Key, Change] = {}
+
+    def find(self, path: str) -> Inode | Folder | None:
+        node: Inode | Folder | None = self.root
+        for name in path.strip("/").split("/"):
+            if not name:
+                continue
+            if not isinstance(node, Folder):
+                return None
+            node = node.entries.get(name)
+        return node
+
+    def folder_of(self, path: str) -> Folder:
+        """The folder that holds, or would hold, `path`."""
+        node = self.find(posixpath.dirname(path))
+        if not isinstance(node, Folder):
+            raise FileNotFoundError(2, "No such file or directory", path)
+        return node
+
+    def set(self, kind: str, *steps: tuple[str, Inode | Folder | None]) -> None:
+        """Make each path of `steps` name the node beside it (None: nothing), as one change of `kind`."""
+        change = Change(kind)
+        for path, node in steps:
+            folder, name = self.folder_of(path), posixpath.basename(path)
+            key = (folder, name)
+            earlier = self._changes.get(key)
+            if earlier is not None:
+                if earlier.kind == "rename":
+                    change.kind = "rename"
+                for joined, before in earlier.before.items():
+                    change.before.setdefault(joined, before)
+                    self._changes[joined] = change
+            change.before.setdefault(key, folder.entries.get(name))
+            self._changes[key] = change
+            if node is None:
+                folder.entries.pop(name, None)
+            else:
+                folder.entries[name] = node
+
+    def sync(self, folder: Folder) -> None:
+        """Make every change that touches `folder` durable."""
+        for change in [change for (owner, _), change in self._changes.items() if owner is folder]:
+            for key in change.before:
+                self._changes.pop(key, None)
+
+    def lose_power(self, random: Random, counts: Counter[str]) -> None:
+        """Keep or undo each unsynced change."""
+        changes = {id(change): change for change in self._changes.values()}
+        for change in changes.values():
+            if random.random() < 0.5:
+                continue
+            counts[f"{change.kind}_undone"] += 1
+            for (folder, name), before in change.before.items():
+                if before is None:
+                    folder.entries.pop(name, None)
+                else:
+                    folder.entries[name] = before
+        self._changes.clear()
+
+    def files(self) -> list[tuple[str, Inode]]:
+        """Every file with its path, in a fixed order."""
+        found: list[tuple[str, Inode]] = []
+        waiting: list[tuple[str, Folder]] = [("", self.root)]
+        while waiting:
+            path, folder = waiting.pop()
+            for name, node in sorted(folder.entries.items()):
+                if isinstance(node, Folder):
+                    waiting.append((f"{path}/{name}", node))
+                else:
+                    found.append((f"{path}/{name}", node))
+        return found
+
 
 Pause = Callable[[], Awaitable[None]]
 
@@ -418,3 +656,30 @@ class MemoryFile:
         self._check_open()
         if not self._writable:
             raise OSError(errno.EBADF, "the file was opened for reading only", self.path)
+
+
+CHUNK_BYTES = 1 << 20
+
+
+def copy_tree(source: Disk, source_path: str, target: Disk, target_path: str) -> None:
+    """Copy everything below `source_path` to `target_path`, which is created if missing. Syncs nothing."""
+    target.make_directory(target_path)
+    for name in source.list_directory(source_path):
+        old, new = f"{source_path}/{name}", f"{target_path}/{name}"
+        if source.is_directory(old):
+            copy_tree(source, old, target, new)
+        else:
+            copy_file(source, old, target, new)
+
+
+def copy_file(source: Disk, old: str, target: Disk, new: str) -> None:
+    """Copy one file, with its modification time."""
+    reader, writer = source.open(old, OpenMode.READ), target.open(new, OpenMode.CREATE)
+    try:
+        writer.truncate(0)
+        for position in range(0, reader.size, CHUNK_BYTES):
+            writer.append(reader.read(position, CHUNK_BYTES))
+    finally:
+        reader.close()
+        writer.close()
+    target.set_modified_ms(new, source.modified_ms(old))

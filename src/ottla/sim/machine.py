@@ -22,13 +22,11 @@ from ottla.broker.formatting import format_if_new
 from ottla.broker.node import Node
 from ottla.env import World
 from ottla.errors import KafkaError, OttlaError
-from ottla.sim.clock import LoopClock
 from ottla.sim.disk import MemoryDisk
 from ottla.sim.loop import Process, VirtualLoop
 from ottla.sim.net import SimNetwork
-from ottla.sim.randomness import SeededRandomness
 from ottla.sim.trace import Trace
-from ottla.sim.work import InPlaceHelpers
+from ottla.sim.world import InPlaceHelpers, LoopClock, SeededRandomness
 
 NAME = "node"
 SLOW_CALLS_MAX = 50
@@ -63,7 +61,7 @@ class DiskFault:
 
     directory: str
     operation: str
-    """As in `faults.py`; "*" is every call from then on."""
+    """As in `disk.py`; "*" is every call from then on."""
     error: int
     skip: int
     """How many of these calls succeed first."""

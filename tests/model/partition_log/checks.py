@@ -14,8 +14,7 @@ from ottla.log.read import Isolation
 from ottla.log.segments.scan import checked_batches, headers
 from ottla.log.segments.segment import Segment
 from ottla.records.record import Record
-from ottla.sim.copy import copy_tree
-from ottla.sim.disk import MemoryDisk
+from ottla.sim.disk import MemoryDisk, copy_tree
 
 parse_cached = lru_cache(maxsize=4096)(parse_batch)
 

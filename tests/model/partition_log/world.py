@@ -27,10 +27,8 @@ from ottla.log.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, parse_segment_file_name
 from ottla.log.partition_log import LogOptions, PartitionLog
 from ottla.log.producers.producer_snapshot import ProducerSnapshots
 from ottla.log.recovery.loading import LoadReport, load_log
-from ottla.sim.clock import ManualClock
-from ottla.sim.disk import MemoryDisk
-from ottla.sim.names import Folder
-from ottla.sim.work import InPlaceHelpers
+from ottla.sim.disk import Folder, MemoryDisk
+from ottla.sim.world import InPlaceHelpers, ManualClock
 
 DIRECTORY = "/data"
 FOLDER = "/data/topic-0"

@@ -135,7 +135,7 @@ def test_flow_whose_python_process_starts_too_late_is_started_again(
     schedule: Schedule,
 ) -> None:
     """The error is Spark's own text, raised by the flow: what a busy machine does at will cannot be made to happen."""
-    spec = pipeline({"copy.py": SLOW_ONCE.format(marker=str(tmp_path / "tried"))})
+    spec = pipeline({"disk.py": SLOW_ONCE.format(marker=str(tmp_path / "tried"))})
     shared_broker.produce(topic, "6")
     notices: list[str] = []
     with prepared(spec, spark) as resolved:
@@ -161,7 +161,7 @@ def test_every_looks_again_until_it_is_stopped(
             shared_broker.produce(topic, "second") if progress.batch == 0 else made.stop()
 
     shared_broker.produce(topic, "first")
-    totals = run(pipeline({"copy.py": COPY}), spark, Schedule("every", 0.5), on_batch)
+    totals = run(pipeline({"disk.py": COPY}), spark, Schedule("every", 0.5), on_batch)
     assert totals.rows == {"copy": 2}
     assert sorted(each.value for each in shared_broker.records(f"{topic}-copies")) == [b"first", b"second"]
     assert not spark.streams.active

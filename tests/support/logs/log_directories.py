@@ -16,8 +16,8 @@ from ottla.log.directories.log_directory import DirectoryWorld
 from ottla.log.directories.meta_properties import MetaProperties, write_meta_properties
 from ottla.log.directories.opening import open_all
 from ottla.log.directories.upkeep import Upkeep
-from ottla.sim.clock import ManualClock
 from ottla.sim.disk import MemoryDisk
+from ottla.sim.world import ManualClock
 
 TOPIC_ID = Uuid(bytes(15) + b"\xee")
 SMALL = LogConfig(segment_bytes=2000, index_interval_bytes=200, file_delete_delay_ms=1000)

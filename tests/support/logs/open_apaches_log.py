@@ -12,7 +12,7 @@ from ottla.log.directories.checkpoint import OffsetCheckpoint
 from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation
 from ottla.log.recovery.loading import LoadReport, load_log
-from ottla.sim.clock import ManualClock
+from ottla.sim.world import ManualClock
 
 START_MS = 1_700_000_000_000
 """The timestamp of the records; with a clock at that time their producers have not expired."""

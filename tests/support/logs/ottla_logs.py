@@ -19,8 +19,7 @@ from ottla.records.builder import build_batch
 from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker
 from ottla.records.record import Record
-from ottla.sim.clock import ManualClock
-from ottla.sim.work import InPlaceHelpers
+from ottla.sim.world import InPlaceHelpers, ManualClock
 
 T0 = 1_700_000_000_000
 HEADERS: tuple[tuple[tuple[str, bytes | None], ...], ...] = (

@@ -13,8 +13,8 @@ from ottla.log.read import Isolation
 from ottla.log.recovery.loading import LoadReport, load_log
 from ottla.records.control import build_end_marker
 from ottla.records.record import Record
-from ottla.sim.clock import ManualClock
 from ottla.sim.disk import MemoryDisk
+from ottla.sim.world import ManualClock
 
 FOLDER = "/data/topic-0"
 SMALL = LogConfig(segment_bytes=2000, index_interval_bytes=200, file_delete_delay_ms=1000)

@@ -32,12 +32,9 @@ from ottla.log.directories.meta_properties import MetaProperties, write_meta_pro
 from ottla.log.directories.opening import open_all
 from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import Provenance, ResourceType
-from ottla.sim.clock import LoopClock
-from ottla.sim.disk import MemoryDisk
-from ottla.sim.faults import Fault
+from ottla.sim.disk import Fault, MemoryDisk
 from ottla.sim.loop import VirtualLoop
-from ottla.sim.randomness import SeededRandomness
-from ottla.sim.work import InPlaceHelpers
+from ottla.sim.world import InPlaceHelpers, LoopClock, SeededRandomness
 from ottla.wire.base import Message
 from ottla.wire.messages.metadata_records import (
     ConfigRecord,

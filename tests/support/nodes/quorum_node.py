@@ -18,9 +18,8 @@ from ottla.metadata.controller.state import ControllerSettings, ControllerState
 from ottla.metadata.image.cluster import Endpoint
 from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import MetadataImage, ResourceType
-from ottla.sim.clock import ManualClock
 from ottla.sim.disk import MemoryDisk
-from ottla.sim.randomness import SeededRandomness
+from ottla.sim.world import ManualClock, SeededRandomness
 from ottla.wire.base import Message
 from ottla.wire.messages.metadata_records import ConfigRecord
 

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from ottla import aio
-from ottla.sim.clients.world import GatedHost, client_world
+from ottla.sim.clients.client import GatedHost, client_world
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.machine import NAME, PORT, Machine
 from ottla.sim.net import SimNetwork

@@ -25,7 +25,7 @@ from tests.support.recorded.producers import ConfluentProducer, JavaProducer, Ot
 from tests.support.recorded.readers import ConfluentReader, OttlaReader, Reader
 from tests.support.servers.java_programs import JavaPrograms
 
-from ottla.sim.histories.checking import Report, check
+from ottla.sim.histories.checks import Report, check
 from ottla.sim.histories.history import History, Send
 
 _PRODUCERS: dict[str, Callable[..., RecordedProducer]] = {

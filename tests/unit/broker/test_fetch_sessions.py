@@ -22,8 +22,7 @@ from ottla.broker.fetch_sessions import (
 )
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
-from ottla.sim.clock import ManualClock
-from ottla.sim.randomness import SeededRandomness
+from ottla.sim.world import ManualClock, SeededRandomness
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic, PartitionData
 
 Partition = tuple[str, int]

@@ -19,11 +19,10 @@ from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.link import Link
 from ottla.metadata.features import DIRECTORIES_FROM, METADATA_VERSION, METADATA_VERSION_MAX, SUPPORTED_FEATURES
-from ottla.sim.clock import LoopClock
 from ottla.sim.disk import MemoryDisk
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork
-from ottla.sim.randomness import SeededRandomness
+from ottla.sim.world import LoopClock, SeededRandomness
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest

@@ -18,7 +18,7 @@ from ottla.env.real.clock import RealClock
 from ottla.env.real.threads import RealThreads
 from ottla.errors import UnknownServerError
 from ottla.ids import Uuid
-from ottla.sim.randomness import SeededRandomness
+from ottla.sim.world import SeededRandomness
 from ottla.wire.base import Message
 from ottla.wire.codec import join_parts
 from ottla.wire.headers import encode_response, parse_request

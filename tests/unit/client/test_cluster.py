@@ -32,7 +32,7 @@ from ottla.errors import (
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 from ottla.link import LinkOptions
-from ottla.sim.randomness import SeededRandomness
+from ottla.sim.world import SeededRandomness
 from ottla.wire.base import Message
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse

@@ -18,7 +18,7 @@ from ottla.env.real.clock import RealClock
 from ottla.env.real.threads import RealThreads
 from ottla.env.tls import TlsOptions
 from ottla.link import ConnectFailed, LinkEnded, LinkOptions
-from ottla.sim.randomness import SeededRandomness
+from ottla.sim.world import SeededRandomness
 from ottla.wire.messages.metadata import MetadataRequest
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from ottla.env.real.clock import RealClock
 from ottla.env.real.threads import RealThreads
 from ottla.errors import IllegalStateError, TimeoutError, UnsupportedVersionError
 from ottla.ids import Uuid
-from ottla.sim.randomness import SeededRandomness
+from ottla.sim.world import SeededRandomness
 from ottla.wire.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,

@@ -21,7 +21,7 @@ from ottla.env.real.clock import RealClock
 from ottla.env.real.threads import RealThreads
 from ottla.ids import Uuid
 from ottla.link import LinkOptions
-from ottla.sim.randomness import SeededRandomness
+from ottla.sim.world import SeededRandomness
 from ottla.testing import Broker
 from ottla.wire.apis import ApiKey
 from ottla.wire.messages.get_telemetry_subscriptions import (

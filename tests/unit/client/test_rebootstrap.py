@@ -21,7 +21,7 @@ from ottla.env.real.threads import RealThreads
 from ottla.errors import RebootstrapRequiredError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
-from ottla.sim.randomness import SeededRandomness
+from ottla.sim.world import SeededRandomness
 from ottla.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.list_offsets import (

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from ottla.env.repeated_lines import WINDOW_S, RepeatedLines
-from ottla.sim.clock import ManualClock
+from ottla.sim.world import ManualClock
 
 
 def test_one_line_per_key_and_window(caplog: pytest.LogCaptureFixture) -> None:

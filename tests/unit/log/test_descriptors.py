@@ -13,7 +13,7 @@ from ottla.ids import TopicPartition
 from ottla.log.directories.creation import NewPartition
 from ottla.log.directories.relocation import begin
 from ottla.log.partition_log import PartitionLog
-from ottla.sim.faults import Fault
+from ottla.sim.disk import Fault
 
 T0 = TopicPartition("t", 0)
 

@@ -11,11 +11,8 @@ from hypothesis import strategies as st
 
 from ottla.env import OpenMode
 from ottla.env.real import RealDisk
-from ottla.sim.clock import ManualClock
-from ottla.sim.copy import copy_tree
-from ottla.sim.disk import MemoryDisk
-from ottla.sim.faults import DiskCrashed
-from ottla.sim.inode import PAGE_BYTES, Inode
+from ottla.sim.disk import PAGE_BYTES, DiskCrashed, Inode, MemoryDisk, copy_tree
+from ottla.sim.world import ManualClock
 
 
 def made(random: Random | None = None) -> MemoryDisk:

@@ -9,9 +9,8 @@ from random import Random
 
 import pytest
 
-from ottla.sim.clock import LoopClock
 from ottla.sim.loop import Deadlock, OutOfTime, Process, VirtualLoop
-from ottla.sim.randomness import SeededRandomness
+from ottla.sim.world import LoopClock, SeededRandomness
 
 
 def test_time_jumps_to_the_next_timer() -> None:

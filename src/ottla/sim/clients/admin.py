@@ -18,8 +18,7 @@ from ottla.errors.codes import ErrorCode, error_name
 from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition, Uuid
 from ottla.metadata.features import SUPPORTED_FEATURES, TRANSACTION_VERSION
 from ottla.sim.checkers.checker import Place, TopicPlan, Violation
-from ottla.sim.clients.client import BACKOFF_S_MAX, Client, Stage
-from ottla.sim.clients.settings import CLIENT_SETTINGS
+from ottla.sim.clients.client import BACKOFF_S_MAX, CLIENT_SETTINGS, Client, Stage
 from ottla.sim.machine import DIRECTORIES
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 

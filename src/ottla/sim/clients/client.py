@@ -7,25 +7,150 @@ does.
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, NoReturn
 
 from ottla.client.world import ClientWorld
+from ottla.client_core.machine import Request
+from ottla.env.net import DEFAULT_OPTIONS, Accept, Listener, SocketOptions, StreamOwner
+from ottla.env.threads import Lineage, LoopThread, Signal
+from ottla.env.tls import TlsOptions
+from ottla.errors import KafkaError
 from ottla.ids import Uuid
 from ottla.link import Link, LinkEnded, LinkError, LinkOptions
-from ottla.sim.checkers.checker import Checkers
-from ottla.sim.clients.world import GatedHost, client_world
-from ottla.sim.clock import START_MS
+from ottla.sim.checkers.checker import Checkers, Violation
 from ottla.sim.histories.history import History
 from ottla.sim.machine import PORT
-from ottla.sim.net import SimNetwork
+from ottla.sim.net import SimHost, SimNetwork, SimStream
 from ottla.sim.trace import Trace
+from ottla.sim.world import START_MS, LoopClock, SeededRandomness
 from ottla.wire.base import Message
 
+__all__ = ["BACKOFF_S_MAX", "Client", "LinkEnded", "LinkError", "Stage"]
+
+
+def value_text(value: bytes | None) -> str:
+    """The value of a record as histories have it, without what fills it up."""
+    return (value or b"").rstrip(b".").decode()
+
+
 REQUEST_TIMEOUT_MS = 3_000
+
+
+CLIENT_SETTINGS: dict[str, Any] = {
+    "request_timeout_ms": REQUEST_TIMEOUT_MS,
+    "socket_connection_setup_timeout_ms": 2_000,
+    "retry_backoff_ms": 30,
+    "retry_backoff_max_ms": 250,
+    "reconnect_backoff_ms": 20,
+    "reconnect_backoff_max_ms": 250,
+    "enable_metrics_push": False,
+}
+
+
+class GatedHost:
+    """`Network` of one process on a client's host. It refuses connections while the gate is closed, and to a dead process."""
+
+    def __init__(self, host: SimHost, gate: asyncio.Event) -> None:
+        self._host = host
+        self._gate = gate
+        self._streams: list[SimStream] = []
+        self._is_dead = False
+        self.connections = 0
+        """How many connections were made: their number names the newest."""
+        self.generation = 0
+        """As `Lineage`: changes when the process dies. Clients that were dropped then are not closed or warned of."""
+
+    def _may_connect(self) -> bool:
+        return self._gate.is_set() and not self._is_dead
+
+    def check_tls(self, options: TlsOptions) -> None:
+        self._host.check_tls(options)
+
+    async def listen(
+        self,
+        host: str,
+        port: int,
+        accept: Accept,
+        options: SocketOptions = DEFAULT_OPTIONS,
+        tls: TlsOptions | None = None,
+    ) -> Listener:
+        return await self._host.listen(host, port, accept, options, tls)
+
+    async def connect(
+        self,
+        host: str,
+        port: int,
+        owner: StreamOwner,
+        options: SocketOptions = DEFAULT_OPTIONS,
+        tls: TlsOptions | None = None,
+    ) -> SimStream:
+        if not self._may_connect():
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"{host} cannot be reached now")
+        stream = await self._host.connect(host, port, owner, options, tls)
+        if not self._may_connect():
+            stream.close()
+        self._streams = [each for each in self._streams if not each.is_over]
+        self._streams.append(stream)
+        self.connections += 1
+        return stream
+
+    async def canonical_names(self, host: str) -> list[str]:
+        return await self._host.canonical_names(host)
+
+    def hang_up(self) -> None:
+        """End all connections. Answers in transit are lost."""
+        for stream in self._streams:
+            stream.close()
+        self._streams.clear()
+
+    def die(self) -> None:
+        """The process of this client is gone."""
+        self._is_dead = True
+        self.generation += 1
+        self.hang_up()
+
+
+class NoThreads:
+    """`Threads` for a world without threads: the main thread of one process."""
+
+    def __init__(self, process: GatedHost) -> None:
+        self._process = process
+
+    def start_loop(self, name: str) -> LoopThread:
+        _refuse()
+
+    def signal(self) -> Signal:
+        _refuse()
+
+    def lock(self) -> AbstractContextManager[Any]:
+        _refuse()
+
+    def lineage(self) -> Lineage:
+        return self._process
+
+    def thread_id(self) -> int:
+        return 0
+
+    def process_id(self) -> int:
+        return 0
+
+
+def _refuse() -> NoReturn:
+    raise NotImplementedError("a simulated run has no threads: use the asyncio face of the client")
+
+
+def client_world(seed: str, network: GatedHost) -> ClientWorld:
+    """The world of one client process. `seed` decides its backoffs and its choices of partitions and nodes."""
+    clock = LoopClock(asyncio.get_running_loop())
+    return ClientWorld(clock, network, SeededRandomness(Random(seed)), NoThreads(network))
+
+
 BACKOFF_S_MAX = 0.25
 
 
@@ -189,4 +314,37 @@ class Client:
         raise NotImplementedError
 
 
-__all__ = ["BACKOFF_S_MAX", "Client", "LinkEnded", "LinkError", "Stage"]
+class ClientObserver:
+    """`Observer` of one client's runner. Subclasses override `on_sent` and `on_answer`."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.stage = client.stage
+        self._sent: dict[Request, tuple[Message, float]] = {}
+
+    def sent(self, request: Request, message: Message, version: int) -> None:
+        self._sent[request] = (message, self.stage.now_s())
+        try:
+            self.on_sent(message)
+        except Violation as violation:
+            # Not raised: the client would take it for a failure of its machine, and the run would report that instead.
+            asyncio.get_running_loop().call_exception_handler({"message": str(violation), "exception": violation})
+
+    def answered(self, request: Request, response: Any, version: int) -> None:
+        message, sent_s = self._sent.pop(request)
+        self.on_answer(request, message, response, sent_s)
+
+    def failed(self, request: Request, error: KafkaError) -> None:
+        found = self._sent.pop(request, None)
+        if found is not None:
+            self.client.note("no answer", f"{type(found[0]).__name__.removesuffix('Request')} {type(error).__name__}")
+            self.on_failure(found[0])
+
+    def on_sent(self, message: Any) -> None:
+        """A request is about to be sent."""
+
+    def on_answer(self, request: Request, message: Any, response: Any, sent_s: float) -> None:
+        """`message`, sent at `sent_s`, was answered."""
+
+    def on_failure(self, message: Any) -> None:
+        """`message` was sent, and no answer will come."""

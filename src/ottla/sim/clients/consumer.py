@@ -17,11 +17,8 @@ from ottla.errors import CorruptBatchError
 from ottla.errors.codes import error_name
 from ottla.ids import TopicPartition, Uuid
 from ottla.sim.checkers.checker import Place, SeenRecord, Watermarks
-from ottla.sim.clients.client import BACKOFF_S_MAX, Client, Stage
-from ottla.sim.clients.observer import ClientObserver
-from ottla.sim.clients.settings import CLIENT_SETTINGS
+from ottla.sim.clients.client import BACKOFF_S_MAX, CLIENT_SETTINGS, Client, ClientObserver, Stage, value_text
 from ottla.sim.histories.history import Seen, Transaction
-from ottla.sim.histories.simulated import value_text
 from ottla.wire.messages.fetch import FetchResponse
 from ottla.wire.messages.list_offsets import ListOffsetsResponse
 from ottla.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse

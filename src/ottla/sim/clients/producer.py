@@ -20,11 +20,8 @@ from ottla.errors import KafkaError, OutOfOrderSequenceError
 from ottla.errors import TimeoutError as KafkaTimeoutError
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.sim.checkers.checker import Batch, Place, Violation
-from ottla.sim.clients.client import Client, Stage
-from ottla.sim.clients.observer import ClientObserver
-from ottla.sim.clients.settings import CLIENT_SETTINGS
+from ottla.sim.clients.client import CLIENT_SETTINGS, Client, ClientObserver, Stage, value_text
 from ottla.sim.histories.history import Send
-from ottla.sim.histories.simulated import value_text
 from ottla.wire.messages.init_producer_id import InitProducerIdResponse
 from ottla.wire.messages.produce import ProduceResponse
 

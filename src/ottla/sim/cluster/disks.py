@@ -1,9 +1,9 @@
 """Troubles of disks: `wipe`, a node loses all its files and comes back under its id; `full disk`, it has no space for a while;
-`rot`, a record of a closed segment is damaged (`rot.py`), until the disk is replaced or repaired.
+`rot`, a record of a closed segment is damaged, until the disk is replaced or repaired.
 
 Whether a node may be wiped is decided by what the others have:
 
-- of partitions, another replica that could lead (`safekeeping.py`);
+- of partitions, another replica that could lead (`Safekeeping`);
 - of the metadata log, all that is committed and all that the node itself has, on every other controller: its last fetch may
   still be on the way to the leader, and commit what it had. Each must have a record of the leader's epoch: one that led before
   may be as long with other records. With static voters a wiped node votes under its old key, and does
@@ -15,17 +15,139 @@ A node is wiped only while all controllers are voters. Two lost voters of three 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from random import Random
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
+from ottla.ids import INTERNAL_TOPICS
+from ottla.log.names import LOG_SUFFIX, segment_file_name
+from ottla.metadata.image.image import MetadataImage
+from ottla.metadata.image.topics import PartitionState
+from ottla.records.batch import iterate_batches
+from ottla.records.layout import HEADER_SIZE
+from ottla.sim.clients.client import Client, Stage
 from ottla.sim.clients.consumer import Consumer
-from ottla.sim.cluster.rot import cold_batches, rot
+from ottla.sim.cluster.checkers.checker import ClusterChecker
+from ottla.sim.cluster.machine import ClusterMachine
+from ottla.sim.disk import Inode
 
-if TYPE_CHECKING:
-    from ottla.sim.clients.client import Client, Stage
-    from ottla.sim.cluster.machine import ClusterMachine
-    from ottla.sim.cluster.safekeeping import Safekeeping
+
+class Safekeeping(ClusterChecker):
+    """Decides whether a node may end now, in runs where records are acknowledged before they are synced.
+
+    A machine that loses its power loses unsynced writes. Replication makes up for that as long as another replica that could
+    lead has them. The controller takes every broker that comes back after an unclean end for one that has lost records, a
+    killed one as well. So only if all replicas in the ISR and ELR of a partition end uncleanly, and one of them with a power
+    loss, may an acknowledged record be lost. Such an end is not carried out: then the checkers have to excuse nothing. The same
+    holds if the last known leader is not among them: it has left the ELR after an unclean end, and leads once all of them have
+    ended uncleanly.
+
+    Decisions of a controller that are not committed yet count, too: a controller that reaches no other node takes brokers out
+    of an ISR in its own log, and may commit that after its next start.
+
+    A broker that shuts down leaves the ISR to the others, also to those whose end the controller has not noticed yet. So it
+    keeps nothing from that moment on, although it ends cleanly.
+
+    Keeps account of the brokers whose last process has ended uncleanly, until they are registered again.
+    """
+
+    def __init__(self) -> None:
+        self._image = MetadataImage()
+        self._uncommitted: list[tuple[int, MetadataImage]] = []
+        """The offset of a change that a controller has appended, and its image with it, until that offset is committed."""
+        self._unclean: dict[int, tuple[int, bool]] = {}
+        """Broker → the epoch in which it was registered at that end, and whether it has lost power since."""
+        self._stopping: set[int] = set()
+
+    def image_committed(self, before: MetadataImage, image: MetadataImage) -> None:
+        self._image = image
+        self._uncommitted = [each for each in self._uncommitted if each[0] > image.provenance.offset]
+        for broker_id, (epoch, _) in list(self._unclean.items()):
+            broker = image.cluster.brokers.get(broker_id)
+            if broker is not None and broker.epoch > epoch:
+                del self._unclean[broker_id]
+
+    def appended(self, node: str, offset: int, image: MetadataImage) -> None:
+        self._uncommitted.append((offset, image))
+
+    def note_end(self, broker_id: int, loses_writes: bool) -> None:
+        """A broker's process ends uncleanly."""
+        broker = self._image.cluster.brokers.get(broker_id)
+        has_lost = self._unclean.get(broker_id, (0, False))[1]
+        self._unclean[broker_id] = (-1 if broker is None else broker.epoch, loses_writes or has_lost)
+
+    @contextmanager
+    def stopping(self, broker_id: int) -> Iterator[None]:
+        """A broker shuts down meanwhile."""
+        self._stopping.add(broker_id)
+        try:
+            yield
+        finally:
+            self._stopping.discard(broker_id)
+
+    def may_end(self, broker_ids: set[int], loses_writes: bool) -> bool:
+        """Whether these brokers may end or shut down, all at once, without a loss of acknowledged records."""
+        images = [self._image, *(image for _, image in self._uncommitted)]
+        topics = [topic for image in images for topic in image.topics.by_id.values()]
+        return all(self._is_kept(state, broker_ids, loses_writes) for topic in topics for state in topic.partitions.values())
+
+    def _is_kept(self, state: PartitionState, broker_ids: set[int], loses_writes: bool) -> bool:
+        holders = {*state.isr, *state.elr} or {*state.last_known_elr}
+        if not holders & broker_ids or holders - broker_ids - self._unclean.keys() - self._stopping:
+            return True
+        if not holders.issuperset(state.last_known_elr):
+            return False
+        return not loses_writes and not any(self._unclean.get(each, (0, False))[1] for each in holders)
+
+
+class ColdBatch(NamedTuple):
+    """A batch in a closed segment, by the place of its records in the file."""
+
+    path: str
+    start: int
+    end: int
+    is_led: bool
+    """Whether its node leads the partition: then consumers read it."""
+
+
+def cold_batches(machine: ClusterMachine) -> Iterator[ColdBatch]:
+    """The batches of clients in the closed and flushed segments of a node that is up."""
+    if not machine.is_up or machine.node is None:
+        return
+    for partition in machine.node.services.partitions:
+        log = partition.log
+        if partition.name.topic in INTERNAL_TOPICS or log.config.compact or log.failure is not None:
+            continue
+        for base_offset, next_offset in zip(log.segments.base_offsets, log.segments.base_offsets[1:], strict=False):
+            path = f"{log.folder}/{segment_file_name(base_offset, LOG_SUFFIX)}"
+            inode = machine.disk.names.find(path)
+            if next_offset <= log.recovery_point and isinstance(inode, Inode):
+                for view in iterate_batches(bytes(inode.data), allow_cut_end=True):
+                    yield ColdBatch(path, view.position + HEADER_SIZE, view.position + view.size, partition.is_leading)
+
+
+def rot(machine: ClusterMachine, batch: ColdBatch, random: Random) -> Callable[[], None]:
+    """`rot`: a byte of a record in a closed, flushed segment of a node changes, and after a while its disk is replaced or
+    repaired.
+
+    Nobody may take the damaged batch for records: followers refuse it, consumers raise, and both go on when it is whole again.
+    The node does not end meanwhile (`turn` is held, and plans with `kill all` have no rot): a start may cut a log at a damaged
+    batch.
+
+    Returns what changes it back, unless the file is gone by then.
+    """
+    inode = machine.disk.names.find(batch.path)
+    assert isinstance(inode, Inode)
+    position = random.randrange(batch.start, batch.end)
+    inode.data[position] ^= 0xFF
+
+    def repair() -> None:
+        if machine.disk.names.find(batch.path) is inode:
+            inode.data[position] ^= 0xFF
+
+    return repair
+
 
 WAIT_S_MAX = 6.0
 """How long the others may take until they have everything."""

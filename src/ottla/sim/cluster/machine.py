@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from random import Random
 
 from ottla.broker.formatting import FormatOptions, format_directories
@@ -20,14 +20,14 @@ from ottla.ids import TopicPartition, uuid_text
 from ottla.metadata.image.image import MetadataImage
 from ottla.raft.replica import Replica
 from ottla.sim.cluster.checkers.checker import HeldPartition, PartitionKey
-from ottla.sim.cluster.checkers.equal_replicas import Replica as HeldReplica
-from ottla.sim.cluster.watching import Watch, logged_batches, watched_node
+from ottla.sim.cluster.checkers.partitions import Replica as HeldReplica
+from ottla.sim.cluster.watch import Watch, logged_batches, watched_node
+from ottla.sim.disk import Names
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.machine import CONTROLLER_PORT, DIRECTORIES, PORT, Machine
-from ottla.sim.names import Names
 from ottla.sim.net import SimNetwork
-from ottla.sim.randomness import SeededRandomness
 from ottla.sim.trace import Trace
+from ottla.sim.world import SeededRandomness
 
 STOP_S_MAX = 20.0
 """How long a clean shutdown may take, also without a quorum."""
@@ -243,3 +243,27 @@ class ClusterMachine(Machine):
         except TimeoutError:
             self._trace.note(self.name, "stop", f"has not ended within {STOP_S_MAX:g} s")
             self.kill()
+
+
+class Machines(list["ClusterMachine"]):
+    """A machine's place in this list stays when it is replaced; node ids are never used twice. All parts of a run share it."""
+
+    def __init__(self, machines: Iterable[ClusterMachine]) -> None:
+        super().__init__(machines)
+        self.lost: list[ClusterMachine] = []
+        """Those that are gone for good, also while none has taken their place yet."""
+
+    def by_id(self, node_id: int) -> ClusterMachine | None:
+        """The machine of a node; None if it was replaced."""
+        return next((each for each in self if each.number == node_id), None)
+
+    def lose(self, machine: ClusterMachine) -> None:
+        """Lose a machine. It stays in its place, and down, until it is replaced."""
+        machine.lose()
+        self.lost.append(machine)
+
+    def replace(self, lost: ClusterMachine, auto_join: bool) -> ClusterMachine:
+        """Put a new machine, not started, in the place of a lost one."""
+        node_id = 1 + max(each.number for each in (*self, *self.lost))
+        machine = self[self.index(lost)] = lost.replacement(node_id, auto_join)
+        return machine

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from ottla.sim.coordination import EXPIRING_OFFSETS, FLUSHED
-from ottla.sim.plan import Plan, make_plan
+from ottla.sim.plan import EXPIRING_OFFSETS, FLUSHED, Plan, make_plan
 
 NODES = 3
 JOIN_KINDS = ("stale join", "stale join", "lonely leader")

@@ -14,49 +14,76 @@ from typing import Any
 from ottla.ids import TopicPartition, Uuid
 from ottla.metadata.features import TRANSACTION_VERSION
 from ottla.metadata.image.image import MetadataImage
-from ottla.sim.cast import Cast
-from ottla.sim.checkers.checker import Checkers, Violation
-from ottla.sim.checkers.in_step import InStep
-from ottla.sim.checkers.no_loss import NoLoss
-from ottla.sim.checkers.order import Order
-from ottla.sim.checkers.producer_ids import UniqueProducerIds
-from ottla.sim.checkers.quorum import MonotonicQuorum
-from ottla.sim.checkers.topics import LastingTopics
-from ottla.sim.checkers.watermarks import RisingWatermarks
+from ottla.sim.checkers.checker import Checker, Checkers, Place, TopicPlan, Violation
+from ottla.sim.checkers.logs import InStep, LastingTopics, MonotonicQuorum, NoLoss, Order, RisingWatermarks, UniqueProducerIds
 from ottla.sim.clients.admin import Admin
 from ottla.sim.clients.auditor import Auditor
 from ottla.sim.clients.client import Stage
 from ottla.sim.clients.consumer import Consumer
 from ottla.sim.clients.producer import Producer
 from ottla.sim.cluster.checkers.checker import ClusterCheckers, HeldPartition, PartitionKey
-from ottla.sim.cluster.checkers.committed_log import CommittedLog
-from ottla.sim.cluster.checkers.committed_records import CommittedRecords
-from ottla.sim.cluster.checkers.coordinators import Coordinators
-from ottla.sim.cluster.checkers.durable_majority import DurableMajority
-from ottla.sim.cluster.checkers.eligible_isr import EligibleIsr
-from ottla.sim.cluster.checkers.equal_replicas import EqualReplicas, Replica
-from ottla.sim.cluster.checkers.fencing import Fencing
-from ottla.sim.cluster.checkers.images import Images
-from ottla.sim.cluster.checkers.one_leader import OneLeader
-from ottla.sim.cluster.checkers.partition_states import PartitionStates
-from ottla.sim.cluster.checkers.producer_blocks import ProducerBlocks
-from ottla.sim.cluster.checkers.steady_isr import SteadyIsr
-from ottla.sim.cluster.joins import Joins
-from ottla.sim.cluster.machine import METADATA_FOLDER, Cluster, ClusterMachine, node_name
-from ottla.sim.cluster.machines import Machines
+from ottla.sim.cluster.checkers.partitions import (
+    CommittedRecords,
+    Coordinators,
+    EligibleIsr,
+    EqualReplicas,
+    PartitionStates,
+    Replica,
+    SteadyIsr,
+)
+from ottla.sim.cluster.checkers.quorum import CommittedLog, DurableMajority, Fencing, Images, OneLeader, ProducerBlocks
+from ottla.sim.cluster.disks import Safekeeping
+from ottla.sim.cluster.machine import METADATA_FOLDER, Cluster, ClusterMachine, Machines, node_name
+from ottla.sim.cluster.operator import left_behind
 from ottla.sim.cluster.plan import LAG_MAX_MS, NODES, ClusterPlan, make_cluster_plan
-from ottla.sim.cluster.replacements import left_behind
-from ottla.sim.cluster.safekeeping import Safekeeping
-from ottla.sim.cluster.timeline import timeline
-from ottla.sim.cluster.troubles import ClusterTroubles
-from ottla.sim.cluster.watching import Watch
-from ottla.sim.group_checkers import GroupCheckers
-from ottla.sim.histories.checking import Report
-from ottla.sim.histories.simulated import RecordedRun
+from ottla.sim.cluster.troubles import ClusterTroubles, Joins
+from ottla.sim.cluster.watch import Watch
+from ottla.sim.histories.checks import Report, check
+from ottla.sim.histories.history import History, Poll, Send
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork
-from ottla.sim.run import TIME_LIMIT_S, Outcome, RunFailed, close_groups
-from ottla.sim.trace import Trace
+from ottla.sim.run import TIME_LIMIT_S, Cast, GroupCheckers, Outcome, RunFailed, close_groups
+from ottla.sim.trace import Trace, timeline
+
+
+class RecordedRun(Checker):
+    """Knows the topics of a run and which records may be removed. `judge` checks its history."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, list[TopicPlan]] = {}
+        self._shrinking: set[TopicPartition] = set()
+
+    def topic_made(self, topic: TopicPlan) -> None:
+        self._topics.setdefault(topic.name, []).append(topic)
+
+    def deletion_requested(self, place: Place, offset: int) -> None:
+        self._shrinking.add(place.name)
+
+    def judge(self, history: History) -> Report:
+        """Check a history in which everything was read in the end; `Violation` with the findings, if there are any."""
+        report = check(self._lasting(history), is_read_whole=True, shrinking=self._all_shrinking())
+        if report.findings:
+            raise Violation("the history of the clients: " + "\n".join(report.lines))
+        return report
+
+    def _all_shrinking(self) -> set[TopicPartition]:
+        topics = [topic for named in self._topics.values() for topic in named if topic.is_compacted or topic.is_retained]
+        return self._shrinking | {TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)}
+
+    def _lasting(self, history: History) -> History:
+        """The history without topics that were deleted: another topic may have their name and their offsets."""
+        gone = {name for name, topics in self._topics.items() if any(topic.is_leaving for topic in topics)}
+        lasting = History(history.now_s)
+        for event in history.events:
+            if isinstance(event, Poll):
+                records = [record for record in event.records if record.place.topic not in gone]
+                lasting.events.append(
+                    Poll(event.process, records, event.at_s, event.group, event.is_committed, event.transaction)
+                )
+            elif not isinstance(event, Send) or event.place.topic not in gone:
+                lasting.events.append(event)
+        return lasting
+
 
 FORMING_S_MAX = 20.0
 """How long a new cluster may take to serve."""

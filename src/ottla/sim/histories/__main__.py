@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ottla.sim.histories.checking import check
+from ottla.sim.histories.checks import check
 from ottla.sim.histories.history import History
 
 

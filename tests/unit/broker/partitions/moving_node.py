@@ -10,7 +10,7 @@ from ottla.ids import TopicPartition, Uuid
 from ottla.metadata.controller.apis import decision_of
 from ottla.metadata.controller.state import ControllerSettings, ControllerState
 from ottla.metadata.features import METADATA_VERSION, METADATA_VERSION_MAX
-from ottla.sim.randomness import SeededRandomness
+from ottla.sim.world import SeededRandomness
 from ottla.wire.base import Message
 from ottla.wire.messages.metadata_records import FeatureLevelRecord, RegisterBrokerRecord
 

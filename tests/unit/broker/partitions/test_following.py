@@ -16,7 +16,7 @@ from ottla.log.directories.partition_metadata import read_partition_metadata
 from ottla.log.names import LOG_SUFFIX, segment_file_name
 from ottla.log.partition_log import PartitionLog
 from ottla.metadata.image.image import ResourceType
-from ottla.sim.faults import Fault
+from ottla.sim.disk import Fault
 from ottla.wire.messages.metadata_records import (
     ConfigRecord,
     PartitionChangeRecord,

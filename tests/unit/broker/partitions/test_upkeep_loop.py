@@ -10,7 +10,7 @@ from ottla.errors import BrokenInvariant
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 from ottla.metadata.image.image import ResourceType
-from ottla.sim.faults import Fault
+from ottla.sim.disk import Fault
 from ottla.wire.messages.metadata_records import ConfigRecord
 
 QUICK = {"log.initial.task.delay.ms": "1000", "log.retention.check.interval.ms": "10000", "log.cleaner.backoff.ms": "1000"}

@@ -20,7 +20,7 @@ from ottla.log import append
 from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation
 from ottla.records.batch import iterate_batches
-from ottla.sim.faults import Fault
+from ottla.sim.disk import Fault
 from ottla.wire.messages.fetch import FetchResponse
 
 

@@ -15,7 +15,7 @@ from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.metadata.controller.decision import Asker, Decision
 from ottla.metadata.controller.state import ControllerSettings, ControllerState
-from ottla.sim.randomness import SeededRandomness
+from ottla.sim.world import SeededRandomness
 from ottla.wire.base import Message
 from ottla.wire.elements import MANY_ELEMENTS
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic

@@ -27,7 +27,7 @@ from ottla.errors import (
     TransactionAbortedError,
 )
 from ottla.records.kernels import NO_HEADERS
-from ottla.sim.randomness import SeededRandomness
+from ottla.sim.world import SeededRandomness
 from ottla.testing import Broker
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.metadata import MetadataRequest

@@ -15,9 +15,8 @@ from ottla.log.partition_log import LogOptions, PartitionLog
 from ottla.log.recovery.loading import load_log
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
-from ottla.sim.clock import ManualClock
 from ottla.sim.disk import MemoryDisk
-from ottla.sim.work import InPlaceHelpers
+from ottla.sim.world import InPlaceHelpers, ManualClock
 
 FOLDER = "/data/topic-0"
 COMPACT = LogConfig(cleanup_policy=("compact",), delete_retention_ms=1000)

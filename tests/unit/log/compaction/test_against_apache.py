@@ -21,8 +21,7 @@ from ottla.log.segments.segment import Segment
 from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.compression import Codec
 from ottla.records.reader import read_records
-from ottla.sim.clock import ManualClock
-from ottla.sim.work import InPlaceHelpers
+from ottla.sim.world import InPlaceHelpers, ManualClock
 
 RETENTION_MS = 10_000
 NEVER_MS = 2**31 - 1

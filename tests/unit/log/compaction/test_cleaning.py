@@ -13,9 +13,8 @@ from ottla.log.compaction.plan import CleanedGroup, CompactionPlan, LastRecord, 
 from ottla.log.segments.txn_index import AbortedTxn
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
-from ottla.sim.clock import ManualClock
 from ottla.sim.disk import MemoryDisk
-from ottla.sim.work import InPlaceWorld
+from ottla.sim.world import InPlaceWorld, ManualClock
 
 FOLDER = "/data/topic-0"
 

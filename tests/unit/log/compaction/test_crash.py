@@ -14,9 +14,8 @@ from ottla.log.compaction.compactor import Compactor
 from ottla.log.compaction.plan import CleanerSettings
 from ottla.log.partition_log import LogOptions, PartitionLog
 from ottla.log.recovery.loading import load_log
-from ottla.sim.clock import ManualClock
 from ottla.sim.disk import MemoryDisk
-from ottla.sim.work import InPlaceHelpers
+from ottla.sim.world import InPlaceHelpers, ManualClock
 
 FOLDER = "/data/topic-0"
 CONFIG = LogConfig(

@@ -14,10 +14,8 @@ from ottla.errors import OttlaError
 from ottla.log.compaction.compactor import Compactor
 from ottla.log.partition_log import LogOptions, PartitionLog
 from ottla.log.recovery.loading import load_log
-from ottla.sim.clock import ManualClock
-from ottla.sim.copy import copy_tree
-from ottla.sim.disk import MemoryDisk
-from ottla.sim.work import InPlaceHelpers
+from ottla.sim.disk import MemoryDisk, copy_tree
+from ottla.sim.world import InPlaceHelpers, ManualClock
 
 FOLDER = "/data/topic-0"
 CONFIG = LogConfig(cleanup_policy=("compact",), segment_bytes=2500, index_interval_bytes=200)

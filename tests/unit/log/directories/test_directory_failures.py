@@ -12,7 +12,7 @@ from ottla.log.directories import directory_loading
 from ottla.log.directories.clean_shutdown import CleanShutdown, read_clean_shutdown
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.directories.opening import MustStop
-from ottla.sim.work import InPlaceHelpers
+from ottla.sim.world import InPlaceHelpers
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -9,7 +9,7 @@ from ottla.env import OpenMode
 from ottla.ids import TopicPartition
 from ottla.log.directories.opening import MustStop
 from ottla.log.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, segment_file_name
-from ottla.sim.faults import Fault
+from ottla.sim.disk import Fault
 
 T0 = TopicPartition("t", 0)
 FIRST_FILES = [segment_file_name(0, suffix) for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)]

@@ -15,8 +15,8 @@ from ottla.log.recovery.loading import load_log
 from ottla.records.builder import build_batch
 from ottla.records.control import build_end_marker
 from ottla.records.kernels import Record
-from ottla.sim.clock import ManualClock
 from ottla.sim.disk import MemoryDisk
+from ottla.sim.world import ManualClock
 
 LIMIT = 20
 

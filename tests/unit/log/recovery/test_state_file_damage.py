@@ -14,8 +14,7 @@ from tests.support.logs.partition_logs import run
 from ottla.errors import CorruptFile, KafkaError, OttlaError
 from ottla.ids import TopicPartition
 from ottla.log.directories.meta_properties import WrongDirectory
-from ottla.sim.copy import copy_tree
-from ottla.sim.disk import MemoryDisk
+from ottla.sim.disk import MemoryDisk, copy_tree
 
 PARTITION = TopicPartition("t", 0)
 END_OFFSET = 12

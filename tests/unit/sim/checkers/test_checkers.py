@@ -6,14 +6,16 @@ import pytest
 
 from ottla.ids import Uuid
 from ottla.sim.checkers.checker import Audit, Batch, Checker, Checkers, Place, SeenRecord, TopicPlan, Violation, Watermarks
-from ottla.sim.checkers.flushed_in_time import FlushedInTime
-from ottla.sim.checkers.in_step import InStep
-from ottla.sim.checkers.no_loss import NoLoss
-from ottla.sim.checkers.order import Order
-from ottla.sim.checkers.producer_ids import UniqueProducerIds
-from ottla.sim.checkers.quorum import MonotonicQuorum
-from ottla.sim.checkers.topics import LastingTopics
-from ottla.sim.checkers.watermarks import RisingWatermarks
+from ottla.sim.checkers.logs import (
+    FlushedInTime,
+    InStep,
+    LastingTopics,
+    MonotonicQuorum,
+    NoLoss,
+    Order,
+    RisingWatermarks,
+    UniqueProducerIds,
+)
 
 OUT_OF_ORDER = 45
 

@@ -4,7 +4,7 @@ import pytest
 
 from ottla.ids import Uuid
 from ottla.sim.checkers.checker import Commit, Deletion, Place, TopicPlan, Violation
-from ottla.sim.checkers.committed_offsets import CommittedOffsets
+from ottla.sim.checkers.groups import CommittedOffsets
 
 AT = Place(TopicPlan("t", Uuid(bytes(16)), 1), 0)
 

@@ -4,8 +4,7 @@ import pytest
 
 from ottla.ids import Uuid
 from ottla.sim.checkers.checker import Assigned, Beat, Checker, Commit, Deletion, Place, TopicPlan, Violation
-from ottla.sim.checkers.generations import Generations
-from ottla.sim.checkers.member_epochs import MemberEpochs
+from ottla.sim.checkers.groups import Generations, MemberEpochs
 
 AT = Place(TopicPlan("t", Uuid(bytes(16)), 1), 0)
 SESSION_S = 1.0

@@ -4,7 +4,7 @@ import pytest
 
 from ottla.ids import Uuid
 from ottla.sim.checkers.checker import Audit, Place, SeenRecord, TopicPlan, Violation
-from ottla.sim.checkers.nothing_skipped import NothingSkipped
+from ottla.sim.checkers.logs import NothingSkipped
 
 PLACE = Place(TopicPlan("t", Uuid(bytes(16)), 1), 0)
 

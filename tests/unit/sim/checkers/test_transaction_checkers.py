@@ -3,11 +3,8 @@
 import pytest
 
 from ottla.ids import Uuid
-from ottla.sim.checkers.atomic_transactions import AtomicTransactions
 from ottla.sim.checkers.checker import Batch, Handed, Place, SeenRecord, TopicPlan, Transaction, Violation
-from ottla.sim.checkers.exactly_once import ExactlyOnce
-from ottla.sim.checkers.producer_epochs import ProducerEpochs
-from ottla.sim.checkers.timely_endings import TimelyEndings
+from ottla.sim.checkers.transactions import AtomicTransactions, ExactlyOnce, ProducerEpochs, TimelyEndings
 
 TOPIC = TopicPlan("t", Uuid(bytes(16)), 2)
 AT, BESIDE = Place(TOPIC, 0), Place(TOPIC, 1)

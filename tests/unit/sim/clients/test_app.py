@@ -11,7 +11,7 @@ from ottla.errors.codes import ErrorCode
 from ottla.sim.checkers.checker import Place
 from ottla.sim.clients.app import App, Vanished, _InputObserver
 from ottla.sim.clients.client import Stage
-from ottla.sim.coordination import AppPlan
+from ottla.sim.plan import AppPlan
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse, OffsetFetchResponseGroup
 
 

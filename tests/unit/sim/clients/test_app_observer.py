@@ -6,7 +6,7 @@ from tests.support.nodes.sim_stage import TOPIC, Recording, on_stage
 from ottla.client_core.machine import Request
 from ottla.errors import NetworkError
 from ottla.sim.checkers.checker import Place, Transaction, Violation
-from ottla.sim.clients.app_observer import AppObserver, Ending
+from ottla.sim.clients.app import AppObserver, Ending
 from ottla.sim.clients.client import Client, Stage
 from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

@@ -6,8 +6,8 @@ import pytest
 
 from ottla.errors.codes import ErrorCode
 from ottla.sim.checkers.checker import Checker, Checkers, Deletion, Place
-from ottla.sim.clients.cleaner import Cleaner
 from ottla.sim.clients.client import Stage
+from ottla.sim.clients.group_client import Cleaner
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork
 from ottla.sim.trace import Trace

@@ -10,7 +10,7 @@ from ottla.errors.codes import ErrorCode
 from ottla.sim.checkers.checker import Place
 from ottla.sim.clients.client import Stage
 from ottla.sim.clients.group_client import GroupClient
-from ottla.sim.clients.group_observer import GroupObserver
+from ottla.sim.clients.member import GroupObserver
 from ottla.wire.base import Message
 from ottla.wire.messages import consumer_group_heartbeat as beats
 from ottla.wire.messages import offset_commit as commits

@@ -3,9 +3,8 @@
 from tests.support.nodes.sim_stage import TOPIC, Recording, on_stage
 
 from ottla.config.client import consumer_settings
-from ottla.sim.clients.client import Stage
+from ottla.sim.clients.client import CLIENT_SETTINGS, Stage
 from ottla.sim.clients.member import Committer, Member, Reader
-from ottla.sim.clients.settings import CLIENT_SETTINGS
 
 
 def test_settings_are_accepted_and_agree_within_a_group() -> None:

@@ -6,8 +6,7 @@ from tests.support.nodes.sim_stage import Recording, on_stage
 
 from ottla.client_core.machine import Request
 from ottla.errors import NetworkError
-from ottla.sim.clients.client import Client, Stage
-from ottla.sim.clients.observer import ClientObserver
+from ottla.sim.clients.client import Client, ClientObserver, Stage
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 

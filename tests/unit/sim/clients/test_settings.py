@@ -1,7 +1,7 @@
 """The settings of simulated clients are settings of every client."""
 
 from ottla.config.client import admin_settings, consumer_settings, producer_settings
-from ottla.sim.clients.settings import CLIENT_SETTINGS, REQUEST_TIMEOUT_MS
+from ottla.sim.clients.client import CLIENT_SETTINGS, REQUEST_TIMEOUT_MS
 
 
 def test_every_client_takes_them() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.env.net import Stream, StreamOwner
-from ottla.sim.clients.world import GatedHost, NoThreads, client_world
+from ottla.sim.clients.client import GatedHost, NoThreads, client_world
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork
 

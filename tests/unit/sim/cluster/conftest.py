@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from ottla.sim.cluster.checkers.checker import ClusterChecker, ClusterCheckers
-from ottla.sim.cluster.machine import Cluster, ClusterMachine
-from ottla.sim.cluster.machines import Machines
+from ottla.sim.cluster.machine import Cluster, ClusterMachine, Machines
 from ottla.sim.cluster.plan import QUORUM_SETTINGS
-from ottla.sim.cluster.watching import Watch
+from ottla.sim.cluster.watch import Watch
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork
 from ottla.sim.trace import Trace

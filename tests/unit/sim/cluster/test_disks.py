@@ -9,9 +9,8 @@ from tests.support.nodes.watched_partitions import image, state
 from ottla.metadata.image.image import MetadataImage
 from ottla.sim.checkers.checker import Checkers
 from ottla.sim.clients.client import Stage
-from ottla.sim.cluster.checkers.committed_log import CommittedLog
-from ottla.sim.cluster.disks import DiskTroubles
-from ottla.sim.cluster.safekeeping import Safekeeping
+from ottla.sim.cluster.checkers.quorum import CommittedLog
+from ottla.sim.cluster.disks import DiskTroubles, Safekeeping
 
 
 def troubles(nodes: Any, log: CommittedLog, safekeeping: Safekeeping | None = None) -> DiskTroubles:

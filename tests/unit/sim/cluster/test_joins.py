@@ -9,7 +9,7 @@ from typing import Any
 from tests.support.nodes.watched_partitions import held, image, state
 
 from ottla.metadata.image.image import MetadataImage
-from ottla.sim.cluster.joins import Joins, JoinTroubles
+from ottla.sim.cluster.troubles import Joins, JoinTroubles
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork
 

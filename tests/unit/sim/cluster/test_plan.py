@@ -1,7 +1,7 @@
 """Plans of runs with several nodes."""
 
 from ottla.sim.cluster.plan import AT_ONCE, DISK_KINDS, JOIN_KINDS, KINDS, LOSES_POWER, make_cluster_plan
-from ottla.sim.coordination import FLUSHED
+from ottla.sim.plan import FLUSHED
 
 
 def test_a_seed_has_one_plan() -> None:

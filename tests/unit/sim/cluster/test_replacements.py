@@ -10,12 +10,9 @@ from ottla.client.admin.topics import NewTopic
 from ottla.metadata.image.image import MetadataImage
 from ottla.sim.checkers.checker import Checkers
 from ottla.sim.clients.client import Stage
-from ottla.sim.cluster.checkers.committed_log import CommittedLog
-from ottla.sim.cluster.checkers.images import Images
-from ottla.sim.cluster.disks import DiskTroubles
-from ottla.sim.cluster.operator import Operator
-from ottla.sim.cluster.replacements import Replacements, left_behind, moved, partitions_of
-from ottla.sim.cluster.safekeeping import Safekeeping
+from ottla.sim.cluster.checkers.quorum import CommittedLog, Images
+from ottla.sim.cluster.disks import DiskTroubles, Safekeeping
+from ottla.sim.cluster.operator import Operator, Replacements, left_behind, moved, partitions_of
 
 
 class Troubles:

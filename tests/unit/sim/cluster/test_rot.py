@@ -11,7 +11,7 @@ from ottla.env import OpenMode
 from ottla.errors import CorruptRecords
 from ottla.ids import OFFSETS_TOPIC, TopicPartition
 from ottla.records.batch import iterate_batches
-from ottla.sim.cluster.rot import cold_batches, rot
+from ottla.sim.cluster.disks import cold_batches, rot
 from ottla.sim.disk import MemoryDisk
 
 

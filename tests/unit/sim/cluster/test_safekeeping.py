@@ -5,7 +5,7 @@ from tests.support.nodes.watched_partitions import image, state
 
 from ottla.metadata.image.image import MetadataImage, Provenance
 from ottla.metadata.image.topics import PartitionState
-from ottla.sim.cluster.safekeeping import Safekeeping
+from ottla.sim.cluster.disks import Safekeeping
 
 EPOCHS = {1: 10, 2: 20, 3: 30}
 

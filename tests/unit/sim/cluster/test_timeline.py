@@ -1,8 +1,7 @@
 """A trace as a table: the state of every node beside what happened."""
 
-from ottla.sim.cluster.timeline import timeline
 from ottla.sim.loop import VirtualLoop
-from ottla.sim.trace import Trace
+from ottla.sim.trace import Trace, timeline
 
 
 def test_the_states_of_nodes_stand_beside_what_happened() -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from ottla.sim.checkers.checker import Checkers
 from ottla.sim.clients.client import Stage
-from ottla.sim.cluster.operator import Operator
-from ottla.sim.cluster.voter_changes import VoterTroubles
+from ottla.sim.cluster.operator import Operator, VoterTroubles
 
 
 def troubles(nodes: Any) -> VoterTroubles:

@@ -4,8 +4,7 @@ import pytest
 
 from ottla.sim.checkers.checker import Violation
 from ottla.sim.cluster.checkers.checker import HeldPartition
-from ottla.sim.cluster.checkers.partition_states import PartitionStates
-from ottla.sim.cluster.checkers.steady_isr import SteadyIsr
+from ottla.sim.cluster.checkers.partitions import PartitionStates, SteadyIsr
 from ottla.sim.cluster.run import run_cluster_seed
 from ottla.sim.run import RunFailed
 

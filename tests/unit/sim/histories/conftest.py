@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.ids import TopicPartition
-from ottla.sim.histories.checking import check
+from ottla.sim.histories.checks import check
 from ottla.sim.histories.history import History, Poll, Seen, Send, Transaction
 
 PLACE = TopicPartition("t", 0)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ottla.sim.histories.checking import check
+from ottla.sim.histories.checks import check
 
 
 def test_a_report_counts_what_was_checked(story: Any) -> None:

@@ -3,8 +3,7 @@
 from typing import Any
 
 from ottla.ids import TopicPartition
-from ottla.sim.histories.cycles import cycles
-from ottla.sim.histories.facts import Facts
+from ottla.sim.histories.checks import Facts, cycles
 
 OTHER = TopicPartition("t", 1)
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ottla.ids import TopicPartition
-from ottla.sim.histories.facts import Facts
+from ottla.sim.histories.checks import Facts
 
 PLACE = TopicPartition("t", 0)
 

@@ -8,9 +8,9 @@ import pytest
 from ottla.ids import Uuid
 from ottla.log.partition_log import PartitionLog
 from ottla.sim.checkers.checker import Checkers, Place, TopicPlan, Violation
-from ottla.sim.cluster.run import run_cluster_seed
-from ottla.sim.cluster.watching import Watch
-from ottla.sim.histories.simulated import RecordedRun, value_text
+from ottla.sim.clients.client import value_text
+from ottla.sim.cluster.run import RecordedRun, run_cluster_seed
+from ottla.sim.cluster.watch import Watch
 from ottla.sim.run import RunFailed
 
 SEED = 0

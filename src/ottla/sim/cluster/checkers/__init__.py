@@ -1,1 +1,1 @@
-"""Invariants of a cluster, one file each. These checkers look into the nodes, where no client can see (`watching.py`)."""
+"""Invariants of a cluster. These checkers look into the nodes, where no client can see (`watch.py`)."""

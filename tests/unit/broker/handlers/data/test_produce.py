@@ -13,7 +13,7 @@ from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.log.read import Isolation
 from ottla.records.compression import Codec
-from ottla.sim.faults import Fault
+from ottla.sim.disk import Fault
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 

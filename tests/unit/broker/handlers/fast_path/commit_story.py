@@ -32,7 +32,7 @@ from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.topics import NO_LEADER
 from ottla.records.batch import iterate_batches
 from ottla.records.reader import read_records
-from ottla.sim.faults import Fault
+from ottla.sim.disk import Fault
 from ottla.wire.base import Message, Part
 from ottla.wire.codec import decode_all
 from ottla.wire.headers import encode_request

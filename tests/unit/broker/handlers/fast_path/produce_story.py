@@ -22,7 +22,7 @@ from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.ids import Uuid
 from ottla.log.read import Isolation
 from ottla.records.compression import Codec
-from ottla.sim.faults import Fault
+from ottla.sim.disk import Fault
 from ottla.wire.base import Message, Part
 from ottla.wire.headers import encode_request
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

@@ -18,7 +18,7 @@ from ottla.broker.partitions.partition import Partition
 from ottla.broker.requests.throttle import Usage
 from ottla.errors.codes import ErrorCode
 from ottla.records.kernels import PURE_ASKED, is_compiled, load_variant
-from ottla.sim.faults import Fault
+from ottla.sim.disk import Fault
 from ottla.wire.codec import decode_all
 from ottla.wire.headers import encode_request
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData

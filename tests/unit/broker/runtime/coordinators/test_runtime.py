@@ -18,7 +18,7 @@ from ottla.log.origin import AppendOrigin
 from ottla.log.read import Isolation
 from ottla.records.batch import iterate_batches
 from ottla.records.control import build_end_marker
-from ottla.sim.faults import Fault
+from ottla.sim.disk import Fault
 
 _LOG_END = Isolation.LOG_END
 PRODUCER = Producer(7, 0)

@@ -5,7 +5,7 @@ from tests.support.nodes.metadata_batches import logged
 
 from ottla.sim.checkers.checker import Violation
 from ottla.sim.cluster.checkers.checker import Answer
-from ottla.sim.cluster.checkers.committed_log import CommittedLog
+from ottla.sim.cluster.checkers.quorum import CommittedLog
 from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 FIRST, SECOND = logged(0, 1), logged(1, 1)

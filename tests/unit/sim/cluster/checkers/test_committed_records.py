@@ -6,7 +6,7 @@ from tests.support.nodes.watched_partitions import KEY, TOPIC_ID, entry, held, i
 from ottla.metadata.image.image import MetadataImage
 from ottla.sim.checkers.checker import Batch, Place, SeenRecord, TopicPlan, Violation
 from ottla.sim.cluster.checkers.checker import HeldPartition, PartitionKey
-from ottla.sim.cluster.checkers.committed_records import CommittedRecords
+from ottla.sim.cluster.checkers.partitions import CommittedRecords
 
 BOTH = [entry(0), entry(1)]
 PLACE = Place(TopicPlan("t", TOPIC_ID, 1), 0)

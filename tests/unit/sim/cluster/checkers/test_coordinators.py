@@ -8,7 +8,7 @@ from ottla.coordinator.placement import partition_for
 from ottla.ids import OFFSETS_TOPIC
 from ottla.metadata.image.image import MetadataImage
 from ottla.metadata.image.topics import NO_LEADER, Topic, TopicsImage
-from ottla.sim.cluster.checkers.coordinators import Coordinators
+from ottla.sim.cluster.checkers.partitions import Coordinators
 
 GROUP, OTHER = "a", "b"
 

@@ -8,7 +8,7 @@ from tests.support.nodes.metadata_batches import logged
 
 from ottla.env import File, OpenMode
 from ottla.sim.checkers.checker import Violation
-from ottla.sim.cluster.checkers.durable_majority import DurableMajority
+from ottla.sim.cluster.checkers.quorum import DurableMajority
 from ottla.sim.disk import MemoryDisk
 
 FOLDER = "/data/a/__cluster_metadata-0"

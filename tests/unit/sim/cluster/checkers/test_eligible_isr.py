@@ -9,7 +9,7 @@ from ottla.errors.codes import ErrorCode
 from ottla.metadata.image.image import MetadataImage, Provenance
 from ottla.sim.checkers.checker import Violation
 from ottla.sim.cluster.checkers.checker import Answer
-from ottla.sim.cluster.checkers.eligible_isr import ANY_EPOCH, EligibleIsr
+from ottla.sim.cluster.checkers.partitions import ANY_EPOCH, EligibleIsr
 from ottla.wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,

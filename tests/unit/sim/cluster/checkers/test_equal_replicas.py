@@ -5,7 +5,7 @@ import pytest
 from ottla.ids import TopicPartition
 from ottla.sim.checkers.checker import Violation
 from ottla.sim.cluster.checkers.checker import Entry
-from ottla.sim.cluster.checkers.equal_replicas import EqualReplicas, Replica
+from ottla.sim.cluster.checkers.partitions import EqualReplicas, Replica
 
 PARTITION = TopicPartition("t", 0)
 FIRST, SECOND, THIRD = (Entry(offset, offset, 1, 7) for offset in range(3))

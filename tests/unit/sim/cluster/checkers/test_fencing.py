@@ -8,7 +8,7 @@ from ottla.metadata.image.image import MetadataImage
 from ottla.metadata.image.topics import PartitionState, Topic, TopicsImage
 from ottla.sim.checkers.checker import Violation
 from ottla.sim.cluster.checkers.checker import Answer
-from ottla.sim.cluster.checkers.fencing import Fencing
+from ottla.sim.cluster.checkers.quorum import Fencing
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 

@@ -6,7 +6,7 @@ from tests.support.nodes.metadata_batches import NOW_MS, logged
 from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import MetadataImage, Provenance
 from ottla.sim.checkers.checker import Violation
-from ottla.sim.cluster.checkers.images import Images
+from ottla.sim.cluster.checkers.quorum import Images
 from ottla.wire.base import Message
 from ottla.wire.messages.metadata_records import FeatureLevelRecord
 

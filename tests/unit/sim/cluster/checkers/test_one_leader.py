@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.sim.checkers.checker import Violation
-from ottla.sim.cluster.checkers.one_leader import OneLeader
+from ottla.sim.cluster.checkers.quorum import OneLeader
 
 
 def test_two_leaders_of_one_epoch_are_found() -> None:

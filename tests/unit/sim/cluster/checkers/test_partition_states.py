@@ -6,7 +6,7 @@ from tests.support.nodes.watched_partitions import held, image, state
 from ottla.metadata.image.image import MetadataImage
 from ottla.metadata.image.topics import PartitionState
 from ottla.sim.checkers.checker import Violation
-from ottla.sim.cluster.checkers.partition_states import PartitionStates
+from ottla.sim.cluster.checkers.partitions import PartitionStates
 
 SHRUNK = state((1,), partition_epoch=2)
 

@@ -5,7 +5,7 @@ import pytest
 from ottla.metadata.image.image import MetadataImage
 from ottla.sim.checkers.checker import Violation
 from ottla.sim.cluster.checkers.checker import Answer
-from ottla.sim.cluster.checkers.producer_blocks import ProducerBlocks
+from ottla.sim.cluster.checkers.quorum import ProducerBlocks
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 

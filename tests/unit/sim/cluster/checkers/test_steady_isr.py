@@ -5,7 +5,7 @@ from tests.support.nodes.watched_partitions import entry, held
 
 from ottla.sim.checkers.checker import Violation
 from ottla.sim.cluster.checkers.checker import HeldPartition
-from ottla.sim.cluster.checkers.steady_isr import SteadyIsr
+from ottla.sim.cluster.checkers.partitions import SteadyIsr
 
 LAG_S = 1.0
 

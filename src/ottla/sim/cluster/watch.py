@@ -8,31 +8,31 @@ only stop it: it is kept in `Watch.violation`, which ends the run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextvars import Context
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import Context, copy_context
+from functools import partial
+from typing import Any
 
 from ottla.broker.node import Node
+from ottla.broker.partitions.partition import Partition
+from ottla.broker.partitions.partitions import Partitions
+from ottla.broker.runtime.controller import ControllerRuntime
+from ottla.broker.runtime.metadata_log import PreparedChange
+from ottla.broker.runtime.quorum import QuorumRuntime
+from ottla.broker.services import NodeServices
+from ottla.broker.storage import Storage
 from ottla.errors import OttlaError
+from ottla.log.partition_log import PartitionLog
 from ottla.metadata.controller.decision import Asker
+from ottla.metadata.image.delta import MetadataDelta
+from ottla.metadata.image.image import MetadataImage
 from ottla.raft import effects as fx
 from ottla.raft.roles.leader import Leader
 from ottla.records.batch import iterate_batches
 from ottla.sim.checkers.checker import Violation
-from ottla.sim.cluster.checkers.checker import Answer, ClusterCheckers, Entry, Logged
+from ottla.sim.cluster.checkers.checker import Answer, ClusterCheckers, Entry, HeldPartition, Logged, PartitionKey
+from ottla.sim.trace import Trace
 from ottla.wire.messages.vote import VoteRequest, VoteResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.runtime.controller import ControllerRuntime
-    from ottla.broker.runtime.metadata_log import PreparedChange
-    from ottla.broker.runtime.quorum import QuorumRuntime
-    from ottla.broker.services import NodeServices
-    from ottla.broker.storage import Storage
-    from ottla.log.partition_log import PartitionLog
-    from ottla.metadata.image.delta import MetadataDelta
-    from ottla.metadata.image.image import MetadataImage
-    from ottla.sim.cluster.watching_partitions import PartitionsWatch
-    from ottla.sim.trace import Trace
 
 READ_BYTES = 1 << 22
 
@@ -46,7 +46,7 @@ class Watch:
         self.partitions: dict[str, PartitionsWatch] = {}
         """The partitions of each node's newest life."""
         self.delayed: dict[str, list[tuple[Context, Callable[[], None]]]] = {}
-        """Node whose proposals of ISRs are delayed → how to make each of them, and its process (`joins.py`)."""
+        """Node whose proposals of ISRs are delayed → how to make each of them, and its process (`troubles.py`)."""
         self.violation: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def tell(self, event: Callable[..., None], *what: object) -> None:
@@ -80,8 +80,6 @@ def watched_node(watch: Watch, name: str) -> type[Node]:
             await super()._publish(delta, image)
             watch.tell(watch.checkers.published, name, image)
             if self._watched_partitions is None and self._broker is not None and self._broker._partitions is not None:
-                from ottla.sim.cluster.watching_partitions import PartitionsWatch  # late: it builds on this file
-
                 watched = PartitionsWatch(watch, name, self._broker._partitions)
                 self._watched_partitions = watch.partitions[name] = watched
             if self._watched_partitions is not None:
@@ -231,3 +229,75 @@ def _watch_controller(watch: Watch, name: str, controller: ControllerRuntime, qu
 
     for method, wrapper in (("_activate", watched_activate), ("call", watched_call), ("write", watched_write)):
         setattr(controller, method, wrapper)
+
+
+class PartitionsWatch:
+    """The partitions of one life of a node.
+
+    It waits on every partition as a produce request does, but its wait never ends: it learns of every move of the high
+    watermark of a leader before anyone is answered. It also hears of every ISR that a leader proposes, and can delay it.
+    """
+
+    def __init__(self, watch: Watch, name: str, partitions: Partitions) -> None:
+        self._watch, self._name, self._partitions = watch, name, partitions
+        self._wants_isr_change = partitions.wants_isr_change
+        partitions.wants_isr_change = self._isr_wanted  # type: ignore[method-assign]  # what this is for
+
+    def published(self) -> None:
+        """The node has applied metadata."""
+        for partition in self._partitions:
+            partition.ack_waits.setdefault(self)
+            self.settle(partition)
+
+    def settle(self, partition: Partition) -> bool:
+        """As `AckWaiter.settle`: the high watermark has moved, or the leader has changed."""
+        self._watch.tell(self._watch.checkers.partition_held, self._name, held(partition))
+        return False
+
+    def ends(self) -> None:
+        """The process is about to be killed. A leader without followers would tell of its high watermark in the next turn."""
+        for partition in self._partitions:
+            if partition.is_leading and partition.log.failure is None:
+                self.settle(partition)
+
+    def held(self, key: PartitionKey) -> HeldPartition | None:
+        """One of its partitions, now; None if its log cannot be read: the node is stopping, or its disk has failed."""
+        partition = self._partitions.by_id.get(key[0], {}).get(key[1])
+        return None if partition is None or partition.log.failure is not None else held(partition)
+
+    def _isr_wanted(self, partition: Partition) -> None:
+        if partition.in_sync is not None and partition.in_sync.pending is not None:
+            pending = partition.in_sync.pending
+            self._watch.tell(self._watch.checkers.isr_proposed, self._name, held(partition), pending.isr)
+        delayed = self._watch.delayed.get(self._name)
+        if delayed is None:
+            self._wants_isr_change(partition)
+        else:
+            self._watch.trace.note(self._name, "delays", f"a proposal for the ISR of {partition.name}")
+            delayed.append((copy_context(), partial(self._wants_isr_change, partition)))
+
+
+def held(partition: Partition) -> HeldPartition:
+    """The state of a partition on its node."""
+    log = partition.log
+
+    def entries(start: int, end: int) -> Sequence[Entry]:
+        try:
+            return [each.entry for each in logged_batches(log, max(start, log.log_start_offset), end)]
+        except (OSError, OttlaError):
+            return ()  # its disk has failed
+
+    return HeldPartition(
+        (partition.topic_id, partition.index),
+        partition.name,
+        partition.leader,
+        partition.leader_epoch,
+        partition.partition_epoch,
+        partition.isr,
+        partition.is_leading,
+        log.config.compact,
+        log.log_start_offset,
+        log.high_watermark,
+        log.log_end_offset,
+        entries,
+    )
