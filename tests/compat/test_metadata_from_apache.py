@@ -186,7 +186,7 @@ def test_image_has_what_the_broker_answered(written: tuple[Path, Answers]) -> No
     assert image.features["transaction.version"] == 1
     assert image.features["share.version"] == 1
     assert image.next_producer_id == 1000
-    assert sorted(type(record).__name__ for record in image.other.values()) == [
+    assert sorted(type(record).__name__ for record in image.security.records()) == [
         "ClientQuotaRecord",
         "UserScramCredentialRecord",
     ]

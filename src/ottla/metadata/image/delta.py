@@ -16,7 +16,8 @@ from ottla.ids import Uuid
 from ottla.metadata.image.cluster_delta import ClusterDelta
 from ottla.metadata.image.copy_on_write import CopyOnWriteMap
 from ottla.metadata.image.image import ConfigResource, MetadataImage, Provenance, ResourceType
-from ottla.metadata.image.kept import KEPT, REMOVALS
+from ottla.metadata.image.security import REPLAYS as SECURITY_REPLAYS
+from ottla.metadata.image.security import SecurityDelta
 from ottla.metadata.image.topics import Topic
 from ottla.metadata.image.topics_delta import TopicsDelta
 from ottla.wire.base import Message
@@ -36,7 +37,7 @@ class MetadataDelta:
         self._topics = TopicsDelta(base.topics)
         self._configs: CopyOnWriteMap[ConfigResource, Mapping[str, str]] = CopyOnWriteMap(base.configs)
         self._next_producer_id = base.next_producer_id
-        self._other: CopyOnWriteMap[tuple[object, ...], Message] = CopyOnWriteMap(base.other)
+        self.security = SecurityDelta(base.security)
         self._open_transaction = None if base.open_transaction is None else list(base.open_transaction)
 
     @classmethod
@@ -47,6 +48,7 @@ class MetadataDelta:
         resources = base.configs.keys() | image.configs.keys()
         delta.changed_configs = {each for each in resources if base.configs.get(each) != image.configs.get(each)}
         delta._topics.compare(image.topics)
+        delta.security.compare(image.security)
         brokers, now = base.cluster.brokers, image.cluster.brokers
         delta.changed_brokers.update(each for each in brokers.keys() | now.keys() if brokers.get(each) != now.get(each))
         return delta
@@ -101,7 +103,7 @@ class MetadataDelta:
             topics=self._topics.finish(),
             configs=self._configs.now,
             next_producer_id=self._next_producer_id,
-            other=self._other.now,
+            security=self.security.finish(),
             open_transaction=None if held is None else tuple(held),
         )
 
@@ -134,21 +136,13 @@ class MetadataDelta:
     def _replay_producer_ids(self, record: records.ProducerIdsRecord) -> None:
         self._next_producer_id = record.next_producer_id
 
-    def _replay_kept(self, record: Message) -> None:
-        self._other.edit()[KEPT[type(record)](record)] = record
-
-    def _replay_quota(self, record: records.ClientQuotaRecord) -> None:
-        if record.remove:
-            self._other.edit().pop(KEPT[records.ClientQuotaRecord](record), None)
-        else:
-            self._replay_kept(record)
-
-    def _replay_kept_removal(self, record: Message) -> None:
-        self._other.edit().pop(REMOVALS[type(record)](record), None)
-
 
 def _ignore(delta: MetadataDelta, record: Message) -> None:
     """A record that changes nothing: NoOp, or the state of a migration from ZooKeeper."""
+
+
+def _on_security(replay: Callable[[SecurityDelta, Any], None]) -> Callable[[MetadataDelta, Any], None]:
+    return lambda delta, record: replay(delta.security, record)
 
 
 _REPLAYS: Final[dict[type[Message], Callable[[MetadataDelta, Any], None]]] = {
@@ -166,9 +160,7 @@ _REPLAYS: Final[dict[type[Message], Callable[[MetadataDelta, Any], None]]] = {
     records.ConfigRecord: MetadataDelta._replay_config,
     records.FeatureLevelRecord: MetadataDelta._replay_feature,
     records.ProducerIdsRecord: MetadataDelta._replay_producer_ids,
-    records.ClientQuotaRecord: MetadataDelta._replay_quota,
     records.NoOpRecord: _ignore,
     records.ZkMigrationStateRecord: _ignore,
-    **{cls: MetadataDelta._replay_kept for cls in KEPT if cls is not records.ClientQuotaRecord},
-    **dict.fromkeys(REMOVALS, MetadataDelta._replay_kept_removal),
+    **{cls: _on_security(replay) for cls, replay in SECURITY_REPLAYS.items()},
 }

@@ -1,8 +1,4 @@
-"""MetadataImage: all of the cluster's metadata at one offset of the metadata log. Immutable; replaced as a whole.
-
-Ottla does not serve access control lists, quotas, credentials and tokens yet. The image keeps their records by key, so that a
-directory written by Apache Kafka does not lose them when Ottla writes a snapshot.
-"""
+"""MetadataImage: all of the cluster's metadata at one offset of the metadata log. Immutable; replaced as a whole."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ from typing import NamedTuple
 
 from ottla.metadata.features import METADATA_VERSION, METADATA_VERSION_MIN
 from ottla.metadata.image.cluster import ClusterImage
+from ottla.metadata.image.security import SecurityImage
 from ottla.metadata.image.topics import TopicsImage
 from ottla.wire.base import Message
 
@@ -50,8 +47,7 @@ class MetadataImage(NamedTuple):
     configs: Mapping[ConfigResource, Mapping[str, str]] = MappingProxyType({})
     """Dynamic settings, by resource."""
     next_producer_id: int = 0
-    other: Mapping[tuple[object, ...], Message] = MappingProxyType({})
-    """Records of subjects that are not served, by (record type, key …)."""
+    security: SecurityImage = SecurityImage()
     open_transaction: tuple[Message, ...] | None = None
     """Records of a metadata transaction that has not ended; they apply when it ends. None: no transaction is open."""
 

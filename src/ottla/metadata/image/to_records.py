@@ -37,7 +37,7 @@ def image_records(image: MetadataImage) -> Iterator[Message]:
             yield records.ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
     if image.next_producer_id > 0:
         yield records.ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id)
-    yield from image.other.values()
+    yield from image.security.records()
 
 
 def _features(image: MetadataImage) -> Iterator[Message]:

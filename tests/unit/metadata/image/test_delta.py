@@ -196,7 +196,7 @@ def test_a_log_replayed_in_two_deltas_gives_the_same_image(rng: random.Random, c
     in_parts = replayed(first, *log[cut:])
     assert in_parts.topics == whole.topics
     assert (in_parts.cluster, in_parts.configs, in_parts.features) == (whole.cluster, whole.configs, whole.features)
-    assert (in_parts.other, in_parts.next_producer_id) == (whole.other, whole.next_producer_id)
+    assert (in_parts.security, in_parts.next_producer_id) == (whole.security, whole.next_producer_id)
     assert first == copy, "the image a delta starts from was changed by it"
 
 
