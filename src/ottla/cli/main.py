@@ -53,6 +53,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "log-dirs": ("ottla.cli.log_dirs", "log_dirs", "Show the log directories of brokers, and the size of each partition."),
     "delete-records": ("ottla.cli.delete_records", "delete_records", "Delete the records of partitions below an offset."),
     "sql": ("ottla.cli.sql.command", "sql", "Query topics with SQL, on Spark: a result, a live result, or a shell."),
+    "certs": ("ottla.cli.certs", "certs", "Make certificates for TLS: an authority, nodes, clients."),
     "storage": ("ottla.cli.storage", "storage", "Format the log directories of a node, and show their state."),
     "dump-log": ("ottla.cli.dump_log.command", "dump_log", "Show what is in log segments, indexes, snapshots and checkpoints."),
 }

@@ -159,7 +159,7 @@ SECURITY_WORDS: dict[str, str] = {
     "ssl.keystore.key": "The client's private key, as PEM text.",
     "ssl.keystore.location": "A file with the client's private key, certificate and chain: PEM, JKS or PKCS12.",
     "ssl.keystore.password": "The password of a JKS or PKCS12 store. Refused with PEM, as in Kafka: use ssl.key.password.",
-    "ssl.keystore.type": "PEM, JKS or PKCS12. The file's bytes decide. PKCS12 needs pip install 'ottla[keystores]'.",
+    "ssl.keystore.type": "PEM, JKS or PKCS12. The file's bytes decide. PKCS12 needs pip install 'ottla[security]'.",
     "ssl.truststore.certificates": "The certificates to trust, as PEM text.",
     "ssl.truststore.location": "A file with the certificates to trust: PEM, JKS or PKCS12. Without it: those of the system.",
     "ssl.truststore.password": "The password of a JKS or PKCS12 store. Refused with PEM, as in Kafka: drop it.",
