@@ -109,6 +109,12 @@ class LeaderChanged(NamedTuple):
     epoch: int
 
 
+class Disbelieved(NamedTuple):
+    """A request was refused that no honest node sends: the operator should hear of it."""
+
+    problem: str
+
+
 Effect = (
     Persist
     | AppendControls
@@ -122,4 +128,5 @@ Effect = (
     | StoreSnapshot
     | Committed
     | LeaderChanged
+    | Disbelieved
 )

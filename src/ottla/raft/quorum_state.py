@@ -51,7 +51,7 @@ def parse_quorum_state(path: str, data: bytes) -> ElectionState:
     if version not in VERSIONS:
         raise CorruptFile(path, 0, f"data_version {version} is unknown", "A newer release may have written it: use that one")
     leader_id = _number(path, content, "leaderId")
-    epoch = _number(path, content, "leaderEpoch")
+    epoch = _number(path, content, "leaderEpoch", 1 << 63)  # a former release could write 2^31
     voted_id = _number(path, content, "votedId")
     voted = ReplicaKey(voted_id, _directory_id(path, content) if version else ZERO_UUID) if voted_id >= 0 else None
     if epoch < 0 or leader_id < NO_LEADER:
@@ -59,9 +59,9 @@ def parse_quorum_state(path: str, data: bytes) -> ElectionState:
     return ElectionState(epoch, leader_id, voted)
 
 
-def _number(path: str, content: dict[str, object], name: str) -> int:
+def _number(path: str, content: dict[str, object], name: str, limit: int = 1 << 31) -> int:
     value = content.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 31) <= value < 1 << 31:
+    if not isinstance(value, int) or isinstance(value, bool) or not -limit <= value < limit:
         raise CorruptFile(path, 0, f"{name} should be a number, not {value!r}", _REMEDY)
     return value
 

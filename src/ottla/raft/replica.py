@@ -36,6 +36,7 @@ from ottla.raft.effects import (
     Truncate,
 )
 from ottla.raft.election import NO_LEADER, ElectionState
+from ottla.raft.epochs import HeardEpochs
 from ottla.raft.first_records import first_records
 from ottla.raft.log_view import LogView
 from ottla.raft.requests import API_VERSIONS, requests_module
@@ -109,6 +110,7 @@ class Replica:
         self._random_below = random_below
         self._persisted = election if election is not None else ElectionState()
         self._told_leader = (NO_LEADER, -1)
+        self.heard_epochs = HeardEpochs()
         self._parked: dict[object, tuple[Inbound, int]] = {}
         self._deadline_ms = NEVER_MS
 
@@ -207,7 +209,9 @@ class Replica:
 
     def asked(self, inbound: Inbound, now_ms: int) -> list[Effect]:
         """A request has come in: it is answered by an effect, now or later."""
+        before = self.epoch
         response = requests_module(inbound.message.KEY).handle(self, inbound, now_ms)
+        self.heard_epochs.raised(self.epoch - before)
         if response is not None:
             self.effects.append(Answer(inbound.token, response))
         return self._finish(now_ms)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.errors import BrokenInvariant
+from ottla.raft.epochs import EPOCH_MAX
 from ottla.raft.roles.candidate import Candidate
 from ottla.raft.roles.follower import Follower
 from ottla.raft.roles.leader import Leader
@@ -51,6 +52,8 @@ def _forbidden(old: Role, new: Role) -> str | None:
         return f"{type(old).__name__} never becomes {type(new).__name__}"
     if new.epoch < old.epoch:
         return "epochs never go back"
+    if new.epoch > EPOCH_MAX:
+        return f"{EPOCH_MAX} is the last epoch that there can be"
     if isinstance(new, Candidate) and not isinstance(old, Candidate) and new.epoch != old.epoch + 1:
         return "a candidate raises the epoch by one"
     if isinstance(new, Leader) and new.epoch != old.epoch:

@@ -273,7 +273,7 @@ class SimQuorum:
                 note_controls(replica.history, part, effect.snapshot_id.offset - 1, is_snapshot=True)
                 node.committed = effect.snapshot_id.offset
                 replica.snapshot_loaded()
-        elif not isinstance(effect, fx.LeaderChanged):
+        elif not isinstance(effect, fx.LeaderChanged | fx.Disbelieved):
             self._answer(effect, log)
 
     def append_entries(self, node: SimNode, entries: list[Entry]) -> None:

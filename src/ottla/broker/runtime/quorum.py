@@ -22,6 +22,7 @@ from ottla.broker.runtime.replica import LeaderListener, ReplicaRuntime
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
+from ottla.raft.epochs import recovered
 from ottla.raft.quorum_state import read_quorum_state
 from ottla.raft.replica import Inbound, Replica
 from ottla.raft.roles.leader import Leader
@@ -206,7 +207,14 @@ class QuorumRuntime:
         await self._begin(endpoints)
 
     async def _begin(self, endpoints: Endpoints | None) -> None:
-        election = read_quorum_state(self._world.disk, self.log.folder)
+        found = read_quorum_state(self._world.disk, self.log.folder)
+        election = recovered(found, self.log.last_epoch)
+        if found is not None and election is not None and election != found:
+            logger.warning(
+                "quorum-state in %s has epoch %d, which no election can have reached: a forged request raised it. This node "
+                "begins with epoch %d, well above the last one of its log, %d",
+                self.log.folder, found.epoch, election.epoch, self.log.last_epoch,
+            )  # fmt: skip
         self.settings = self.settings._replace(endpoints=endpoints or {})
         replica = Replica(self._local, self.settings, self._history, self.log, self._world.randomness.below, election)
         await self._driver.begin(replica)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.requests.context import Pending
+from ottla.env.repeated_lines import RepeatedLines
 from ottla.errors import CorruptRecords, DecodeError, LogDirectoryFailed, OttlaError
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.raft import effects as fx
@@ -62,6 +63,7 @@ class ReplicaRuntime:
         self.replica = replica
         self.led_epoch = -1
         """The last epoch in which this node has appended the first records of a leader."""
+        self._complaints = RepeatedLines(world.clock, logger)
         self.failure: asyncio.Future[BaseException] = self._loop.create_future()
         """Set, with the reason, when nothing can be committed any more: the node must stop."""
 
@@ -205,6 +207,9 @@ class ReplicaRuntime:
                 self._leader_changed(effect.leader_id, effect.epoch)
         elif isinstance(effect, fx.Answer | fx.AnswerWithRecords | fx.AnswerWithSnapshot):
             self._answer(effect)
+        elif isinstance(effect, fx.Disbelieved):
+            text = "%s: refused. If no node of the quorum is so misled, a stranger reaches the controllers' port: close it"
+            self._complaints.log(logging.WARNING, "disbelieved", text, effect.problem)
 
     def _answer(self, effect: fx.Answer | fx.AnswerWithRecords | fx.AnswerWithSnapshot) -> None:
         message: Any = effect.message

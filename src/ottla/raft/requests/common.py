@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID, Uuid
+from ottla.raft.effects import Disbelieved
 from ottla.raft.election import NO_LEADER
+from ottla.raft.epochs import EPOCH_LAST
 from ottla.raft.roles.leader import Leader
 from ottla.raft.voters import Endpoints, ReplicaKey
 
@@ -31,6 +33,22 @@ def refuse_voter_request(replica: Replica, sender_id: int, epoch: int) -> int | 
     if epoch < replica.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     return ErrorCode.INVALID_REQUEST if sender_id < 0 else None
+
+
+def refuse_epoch(replica: Replica, sender_id: int, epoch: int, now_ms: int, leader_id: int | None = None) -> int | None:
+    """Why a request that would raise the epoch, or name a leader, is not believed; None if it is.
+
+    Only voters raise epochs and lead. A replica that is the only voter by its own log is the only one there is: the record that
+    adds a second voter is not committed before it is durable here.
+    """
+    if leader_id not in (None, replica.local.id) and replica.is_only_voter:
+        problem = f"says that node {leader_id} leads the quorum in epoch {epoch}, but this node is its only voter"
+    elif epoch > replica.epoch and not replica.heard_epochs.allow(replica.epoch, epoch, now_ms):
+        problem = f"claims epoch {epoch}, and the quorum is in epoch {replica.epoch}: no honest node can be so far ahead"
+    else:
+        return None
+    replica.effects.append(Disbelieved(f"a request in the name of node {sender_id} {problem}"))
+    return ErrorCode.INVALID_REQUEST
 
 
 def refuse_leader_request(replica: Replica, epoch: int) -> int | None:
@@ -105,6 +123,8 @@ def learn_from_answer(
         return False  # the peer is behind
     if epoch < replica.epoch:
         return True  # late
+    if epoch > EPOCH_LAST and epoch > replica.epoch:
+        return False
     if epoch > replica.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
         before = replica.role
         return learn_leader(replica, leader_id, epoch, endpoints, now_ms) and replica.role is not before

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ottla.errors.codes import ErrorCode
 from ottla.raft.requests.between_voters import ResponseClasses, learn_from_response, refuse, response_of
-from ottla.raft.requests.common import TOPIC, endpoints_named, learn_leader, refuse_voter_request
+from ottla.raft.requests.common import TOPIC, endpoints_named, learn_leader, refuse_epoch, refuse_voter_request
 from ottla.raft.roles.follower import Follower
 from ottla.raft.roles.resigned import Resigned
 from ottla.raft.voters import ReplicaKey
@@ -57,7 +57,9 @@ def handle(replica: Replica, inbound: Inbound, now_ms: int) -> EndQuorumEpochRes
     if refusal is not None:
         return EndQuorumEpochResponse(error_code=refusal)
     said = request.topics[0].partitions[0]
-    error = refuse_voter_request(replica, said.leader_id, said.leader_epoch)
+    error = refuse_voter_request(replica, said.leader_id, said.leader_epoch) or refuse_epoch(
+        replica, said.leader_id, said.leader_epoch, now_ms, said.leader_id
+    )
     if error is None:
         endpoints = endpoints_named(replica, said.leader_id, request.leader_endpoints)
         if not learn_leader(replica, said.leader_id, said.leader_epoch, endpoints, now_ms):

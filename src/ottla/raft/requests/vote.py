@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ottla.errors.codes import ErrorCode
 from ottla.raft.requests.between_voters import ResponseClasses, learn_from_response, refuse, response_of
-from ottla.raft.requests.common import TOPIC, is_for_another_voter, refuse_voter_request
+from ottla.raft.requests.common import TOPIC, is_for_another_voter, refuse_epoch, refuse_voter_request
 from ottla.raft.roles.candidate import Candidate
 from ottla.raft.roles.prospective import Prospective
 from ottla.raft.voters import ReplicaKey
@@ -54,7 +54,7 @@ def handle(replica: Replica, inbound: Inbound, now_ms: int) -> VoteResponse:
     is_impossible = last_epoch > epoch if asked.pre_vote else last_epoch >= epoch
     if asked.last_offset < 0 or last_epoch < 0 or is_impossible:
         return _answer(replica, inbound, ErrorCode.INVALID_REQUEST)
-    refusal = refuse_voter_request(replica, asked.replica_id, epoch)
+    refusal = refuse_voter_request(replica, asked.replica_id, epoch) or refuse_epoch(replica, asked.replica_id, epoch, now_ms)
     if refusal is not None:
         return _answer(replica, inbound, refusal)
     if epoch > replica.epoch:

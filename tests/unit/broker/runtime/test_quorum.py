@@ -14,6 +14,7 @@ from ottla.errors.codes import ErrorCode
 from ottla.ids import METADATA_TOPIC_ID, ZERO_UUID
 from ottla.log.directories.partition_metadata import read_partition_metadata
 from ottla.raft.election import ElectionState
+from ottla.raft.epochs import RECOVERED_ABOVE_LOG
 from ottla.raft.quorum_state import read_quorum_state, write_quorum_state
 from ottla.raft.voters import ReplicaKey, VoterSet
 from ottla.records.control import ControlType
@@ -73,6 +74,24 @@ def test_lost_quorum_state_is_replaced_from_the_log() -> None:
         assert node.quorum.epoch == 2
 
     on_formatted(run)
+
+
+def test_a_node_starts_from_a_forged_epoch_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    """A stranger's pre-vote could once raise the epoch to its end, and the next election wrote one that fits no field."""
+
+    async def run(node: QuorumNode) -> None:
+        await node.start()
+        await node.close()
+        await write_quorum_state(node.disk, FOLDER, ElectionState(1 << 31, 1), 1, VoterSet())
+        await node.start()
+        assert node.quorum.is_leader
+        assert node.quorum.epoch == 1 + RECOVERED_ABOVE_LOG + 1
+        await node.close()
+        await node.start()
+        assert node.quorum.epoch == 1 + RECOVERED_ABOVE_LOG + 2, "the repaired epoch is durable"
+
+    on_formatted(run)
+    assert len([each for each in caplog.records if "a forged request raised it" in each.getMessage()]) == 1
 
 
 def test_a_damaged_quorum_state_is_refused() -> None:

@@ -50,7 +50,7 @@ def driver_of(happened: list[str]) -> tuple[ReplicaRuntime, Disk]:
     history = SimpleNamespace(kraft_version=0, voters=SimpleNamespace(ids=(1,)))
     replica = SimpleNamespace(history=history, deadline_ms=1 << 62, settings=None)
     disk = Disk(happened)
-    world = SimpleNamespace(disk=disk)
+    world = SimpleNamespace(disk=disk, clock=SimpleNamespace(monotonic_s=lambda: 0.0))
     return ReplicaRuntime(cast(Any, world), cast(Any, Log()), cast(Any, None), cast(Any, replica), QuorumPeers(None)), disk
 
 
