@@ -40,6 +40,7 @@ def net_settings(config: BrokerConfig) -> NetSettings:
             each.name: ListenerLimits(config.max_connections_of(each.name), config.max_connection_creation_rate_of(each.name))
             for each in config.listeners
         },
+        listener_security=config.listener_security,
         queued_max_request_bytes=config.queued_max_request_bytes,
     )
 

@@ -14,6 +14,7 @@ from ottla.config.broker_checks import check_combinations
 from ottla.config.broker_keys import BROKER_KEYS
 from ottla.config.broker_log import BrokerLogConfig
 from ottla.config.broker_network import network_values
+from ottla.config.broker_security import ListenerSecurity
 from ottla.config.listeners import Listener, Voter
 from ottla.config.snapshot import Snapshot
 from ottla.config.values import Value
@@ -32,6 +33,8 @@ class BrokerConfig(Snapshot):
     """The addresses that Metadata gives to clients, without the controller's listeners. Port 0 means the bound port."""
     advertised_controller_listeners: tuple[Listener, ...]
     listener_security_protocol_map: Mapping[str, str]
+    listener_security: Mapping[str, ListenerSecurity]
+    """Of each listener that this node opens or connects to, by its name."""
     controller_listener_names: tuple[str, ...]
     inter_broker_listener_name: str
     controller_quorum_voters: tuple[Voter, ...]

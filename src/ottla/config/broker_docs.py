@@ -115,7 +115,9 @@ _WORDS: dict[str, str] = {
         "The most bytes in a second that a broker sends to followers of partitions listed in "
         "leader.replication.throttled.replicas, as long as those are not in sync. Set at run time."
     ),
-    "listener.security.protocol.map": "Which security protocol each listener uses, as NAME:PROTOCOL. Ottla serves PLAINTEXT.",
+    "listener.security.protocol.map": (
+        "Which security protocol each listener uses, as NAME:PROTOCOL. Ottla serves PLAINTEXT and SSL (TLS)."
+    ),
     "listeners": (
         "Addresses to listen on, as NAME://host:port. An empty host means all addresses of the machine, port 0 any free port."
     ),
@@ -259,6 +261,37 @@ _WORDS: dict[str, str] = {
     "socket.receive.buffer.bytes": "The size of the kernel's receive buffer; -1 is the kernel's default.",
     "socket.request.max.bytes": "The largest request that is accepted. A larger one closes its connection.",
     "socket.send.buffer.bytes": "The size of the kernel's send buffer; -1 is the kernel's default.",
+    "ssl.cipher.suites": (
+        "The cipher suites that TLS may use, by Java's or OpenSSL's names; empty: OpenSSL's default. Like all settings of TLS, it "
+        "can be set for one listener: listener.name.NAME.ssl.cipher.suites, with the listener's name in lower case."
+    ),
+    "ssl.client.auth": (
+        "Whether clients show a certificate: none, requested or required. On SASL_SSL listeners only "
+        "listener.name.NAME.ssl.client.auth counts."
+    ),
+    "ssl.enabled.protocols": "The versions of TLS that may be used.",
+    "ssl.endpoint.identification.algorithm": (
+        "https: a node that connects to a listener checks that the certificate is for the host it connects to. Empty: it does "
+        "not."
+    ),
+    "ssl.key.password": "The password of the private key, if it is not that of the key store, or if a PEM key is encrypted.",
+    "ssl.keystore.certificate.chain": (
+        "The certificate with its chain as PEM text, in place of ssl.keystore.location. Line breaks are written as \\n."
+    ),
+    "ssl.keystore.key": "The private key of ssl.keystore.certificate.chain as PEM text.",
+    "ssl.keystore.location": (
+        "The file with the node's certificate, its chain and its private key: PEM, JKS or PKCS12. PKCS12 needs ottla[keystores]."
+    ),
+    "ssl.keystore.password": "The password of ssl.keystore.location, for JKS and PKCS12.",
+    "ssl.keystore.type": "The kind of ssl.keystore.location: JKS, PKCS12 or PEM.",
+    "ssl.protocol": "The newest version of TLS that may be used.",
+    "ssl.truststore.certificates": "The trusted certificates as PEM text, in place of ssl.truststore.location.",
+    "ssl.truststore.location": (
+        "The file with the certificates whose owners are trusted, such as that of your certificate authority: PEM, JKS or PKCS12. "
+        "Without one, those of the operating system are."
+    ),
+    "ssl.truststore.password": "The password of ssl.truststore.location, for JKS and PKCS12.",
+    "ssl.truststore.type": "The kind of ssl.truststore.location: JKS, PKCS12 or PEM.",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": (
         "How often to check for transactions that are open for longer than their producer's transaction.timeout.ms. They are "
         "aborted, and their producer is fenced."

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ottla.config.broker_keys import BROKER_KEYS
+from ottla.config.broker_security import ListenerSecurity, listener_security
 from ottla.config.listeners import (
     PLAINTEXT,
     Listener,
@@ -48,6 +49,7 @@ def network_values(settings: Mapping[str, str], value_of: Callable[[str], Value]
         for entry in _words(value_of("controller.quorum.bootstrap.servers"))
     )
     _check_quorum(node_id, roles, voters, bootstrap)
+    inter_broker_name = _inter_broker_name(settings, value_of, roles, for_brokers)
     return {
         "node_id": node_id,
         "process_roles": roles,
@@ -56,7 +58,8 @@ def network_values(settings: Mapping[str, str], value_of: Callable[[str], Value]
         "advertised_controller_listeners": for_controllers,
         "listener_security_protocol_map": protocols,
         "controller_listener_names": controller_names,
-        "inter_broker_listener_name": _inter_broker_name(settings, value_of, roles, for_brokers),
+        "inter_broker_listener_name": inter_broker_name,
+        "listener_security": _security(settings, roles, listeners, protocols, controller_names, inter_broker_name),
         "controller_quorum_voters": voters,
         "controller_quorum_bootstrap_servers": bootstrap,
         "max_connections_per_ip_overrides": _overrides(str(value_of("max.connections.per.ip.overrides") or "")),
@@ -104,12 +107,6 @@ def _protocols(
 
 def _check_listeners(listeners: tuple[Listener, ...]) -> None:
     for listener in listeners:
-        if listener.security_protocol != PLAINTEXT:
-            raise InvalidConfig(
-                "listeners",
-                f"listener {listener.name} speaks {listener.security_protocol}, which Ottla cannot serve yet: TLS and SASL "
-                "come later, until then map it to PLAINTEXT in listener.security.protocol.map",
-            )
         clash = next(
             (o for o in listeners if o is not listener and o.port == listener.port != 0 and not _one_of_each(o, listener)), None
         )
@@ -262,6 +259,21 @@ def _inter_broker_name(
             f"one of {', '.join(listener.name for listener in for_brokers)}",
         )
     return name
+
+
+def _security(
+    settings: Mapping[str, str],
+    roles: tuple[str, ...],
+    listeners: tuple[Listener, ...],
+    protocols: Mapping[str, str],
+    controller_names: tuple[str, ...],
+    inter_broker_name: str,
+) -> dict[str, ListenerSecurity]:
+    """The security of all listeners that this node opens or connects to."""
+    connected = {controller_names[0]: "sasl.mechanism.controller.protocol"}
+    if "broker" in roles:
+        connected[inter_broker_name] = "sasl.mechanism.inter.broker.protocol"
+    return listener_security(settings, protocols, [each.name for each in listeners], connected)
 
 
 def _overrides(text: str) -> dict[str, int]:

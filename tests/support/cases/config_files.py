@@ -116,7 +116,7 @@ REFUSED: list[tuple[dict[str, str], Changes, str]] = [
 
 STRICTER: list[tuple[dict[str, str], Changes, str]] = [
     (COMBINED, {"listeners": "SSL://:9092,CONTROLLER://:9093", "listener.security.protocol.map": MAP,
-                "security.inter.broker.protocol": "SSL"}, "which Ottla cannot serve yet"),
+                "security.inter.broker.protocol": "SSL"}, "ssl.keystore.location is not set, but listener SSL uses TLS"),
     (COMBINED, {"controller.quorum.voters": "7@a:1,7@b:2"}, "has an id twice"),
     (COMBINED, {f"log.cleaner.{edge}.compaction.lag.ms": lag for edge, lag in (("min", "9"), ("max", "8"))}, "more than log"),
     (COMBINED, {"listeners": "PLAINTEXT://:99999,CONTROLLER://:9093"}, "a port from 0 to 65535"),

@@ -32,6 +32,8 @@ READ_BY_CONFIG = {
     "log.dir",
     "process.roles",
     "security.inter.broker.protocol",
+    # `broker_security` turns these into the security of each listener.
+    *(name for name in documentation() if name.startswith("ssl.")),
 }
 
 

@@ -17,8 +17,11 @@ from ottla.broker.net.settings import NetSettings
 from ottla.broker.requests.context import ConnectionInfo
 from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.broker.requests.request_log import request_log
+from ottla.broker.security import check_served, tls_options
+from ottla.config.broker_security import UNSECURED, ListenerSecurity
 from ottla.config.listeners import Listener as ListenerSetting
-from ottla.env import Listener, SocketOptions, Stream, World
+from ottla.config.values import InvalidConfig
+from ottla.env import Listener, SocketOptions, Stream, TlsFailed, World
 from ottla.wire.framing import READ_AHEAD_BYTES
 
 logger = logging.getLogger("ottla.net")
@@ -50,10 +53,13 @@ def socket_options(settings: NetSettings) -> SocketOptions:
 class OpenListener:
     """One open listener: its handle, its connection count and its limits."""
 
-    __slots__ = ("count", "handle", "is_controller", "is_paused", "limits")
+    __slots__ = ("count", "handle", "is_controller", "is_paused", "limits", "security")
 
-    def __init__(self, name: str, is_controller: bool, is_protected: bool, limits: ConnectionLimits) -> None:
+    def __init__(
+        self, name: str, is_controller: bool, is_protected: bool, limits: ConnectionLimits, security: ListenerSecurity
+    ) -> None:
         self.count = ListenerCount(name, is_protected)
+        self.security = security
         self.is_controller = is_controller
         self.limits = limits
         self.handle: Listener
@@ -94,7 +100,7 @@ class Listeners:
     ) -> dict[str, tuple[str, int]]:
         """Bind the ports of all `listeners`; return each one's address, with the real port, by name. Nothing is accepted yet.
 
-        Raises `AddressRefused` if one cannot be bound; then none is.
+        Raises `AddressRefused` if one cannot be bound, `InvalidConfig` if its TLS cannot be used; then none is.
         """
         options = socket_options(self._settings)
         is_one_of_several = sum(setting.name not in controller_names for setting in listeners) > 1
@@ -108,12 +114,18 @@ class Listeners:
         return {each.count.name: each.handle.address for each in self._listeners}
 
     async def _open(self, setting: ListenerSetting, is_controller: bool, is_protected: bool, options: SocketOptions) -> None:
-        listener = OpenListener(setting.name, is_controller, is_protected, self._limits[is_controller])
+        security = self._settings.listener_security.get(setting.name, UNSECURED)
+        check_served(security)
+        listener = OpenListener(setting.name, is_controller, is_protected, self._limits[is_controller], security)
 
         def accept(stream: Stream) -> Connection | None:
             return self._accept(listener, stream)
 
-        listener.handle = await self._network.listen(setting.host, setting.port, accept, options)
+        try:
+            tls = tls_options(security)
+            listener.handle = await self._network.listen(setting.host, setting.port, accept, options, tls)
+        except TlsFailed as failed:
+            raise InvalidConfig(failed.setting or "listeners", f"listener {setting.name}: {failed}") from None
         listener.handle.pause()
         listener.is_paused = True
         self._listeners.append(listener)
@@ -183,7 +195,9 @@ class Listeners:
         self._counters.accepted += 1
         self._counters.open += 1
         self._next_id += 1
-        info = ConnectionInfo(self._next_id, listener.count.name, stream.peer, listener.is_controller)
+        info = ConnectionInfo(
+            self._next_id, listener.count.name, stream.peer, listener.is_controller, security=listener.security
+        )
         connection = Connection(
             stream,
             info,

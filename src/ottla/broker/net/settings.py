@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ottla.config.broker_security import ListenerSecurity
+
 NO_LIMIT = 2_147_483_647
 
 
@@ -34,5 +36,7 @@ class NetSettings(NamedTuple):
     max_connection_creation_rate: int = NO_LIMIT
     listener_limits: Mapping[str, ListenerLimits] = MappingProxyType({})
     """By the listener's name; a listener without an entry has no limits of its own."""
+    listener_security: Mapping[str, ListenerSecurity] = MappingProxyType({})
+    """By the listener's name; a listener without an entry has neither TLS nor SASL."""
     queued_max_request_bytes: int = -1
     """Memory for requests that are coming in or being handled. Not positive: the default in `requests/memory.py`."""

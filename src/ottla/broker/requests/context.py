@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ottla.config.broker_security import UNSECURED, ListenerSecurity
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ANONYMOUS, Principal
@@ -41,6 +42,7 @@ class ConnectionInfo:
         "muted_until_s",
         "peer",
         "principal",
+        "security",
     )
 
     def __init__(
@@ -50,6 +52,7 @@ class ConnectionInfo:
         peer: tuple[str, int],
         is_controller_listener: bool = False,
         principal: Principal = ANONYMOUS,
+        security: ListenerSecurity = UNSECURED,
     ) -> None:
         self.id = id
         self.listener = listener
@@ -58,6 +61,8 @@ class ConnectionInfo:
         self.is_follower = False
         """Whether the peer says that it is a broker's fetcher. No more than a hint: it gets the memory kept for followers."""
         self.principal = principal
+        self.security = security
+        """Of the listener. A connection keeps what its listener had when it was accepted."""
         self.client_software_name = ""
         self.client_software_version = ""
         self.grants: Grants | None = None
