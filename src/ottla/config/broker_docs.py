@@ -262,8 +262,8 @@ _WORDS: dict[str, str] = {
     "socket.request.max.bytes": "The largest request that is accepted. A larger one closes its connection.",
     "socket.send.buffer.bytes": "The size of the kernel's send buffer; -1 is the kernel's default.",
     "ssl.cipher.suites": (
-        "The cipher suites that TLS may use, by Java's or OpenSSL's names; empty: OpenSSL's default. Like all settings of TLS, it "
-        "can be set for one listener: listener.name.NAME.ssl.cipher.suites, with the listener's name in lower case."
+        "The cipher suites that TLS may use, by Java's or OpenSSL's names; empty: OpenSSL's default. Like all settings of TLS, "
+        "it can be set for one listener: listener.name.NAME.ssl.cipher.suites, with the listener's name in lower case."
     ),
     "ssl.client.auth": (
         "Whether clients show a certificate: none, requested or required. On SASL_SSL listeners only "
@@ -280,15 +280,16 @@ _WORDS: dict[str, str] = {
     ),
     "ssl.keystore.key": "The private key of ssl.keystore.certificate.chain as PEM text.",
     "ssl.keystore.location": (
-        "The file with the node's certificate, its chain and its private key: PEM, JKS or PKCS12. PKCS12 needs ottla[keystores]."
+        "The file with the node's certificate, its chain and its private key: PEM, JKS or PKCS12. PKCS12 needs "
+        "ottla[keystores]."
     ),
     "ssl.keystore.password": "The password of ssl.keystore.location, for JKS and PKCS12.",
     "ssl.keystore.type": "The kind of ssl.keystore.location: JKS, PKCS12 or PEM.",
     "ssl.protocol": "The newest version of TLS that may be used.",
     "ssl.truststore.certificates": "The trusted certificates as PEM text, in place of ssl.truststore.location.",
     "ssl.truststore.location": (
-        "The file with the certificates whose owners are trusted, such as that of your certificate authority: PEM, JKS or PKCS12. "
-        "Without one, those of the operating system are."
+        "The file with the certificates whose owners are trusted, such as that of your certificate authority: PEM, JKS or "
+        "PKCS12. Without one, those of the operating system are."
     ),
     "ssl.truststore.password": "The password of ssl.truststore.location, for JKS and PKCS12.",
     "ssl.truststore.type": "The kind of ssl.truststore.location: JKS, PKCS12 or PEM.",

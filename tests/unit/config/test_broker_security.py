@@ -88,9 +88,11 @@ def test_versions_are_the_enabled_ones_up_to_the_protocol() -> None:
 def test_a_plain_client_auth_is_ignored_with_sasl() -> None:
     both = {**SASL, **STORE, "listener.security.protocol.map": "LOGIN:SASL_SSL,CONTROLLER:PLAINTEXT"}
     given = security(both, {"ssl.client.auth": "required"}, "LOGIN").tls
-    assert given is not None and given.client_auth == "none"
+    assert given is not None
+    assert given.client_auth == "none"
     given = security(both, {"listener.name.login.ssl.client.auth": "required"}, "LOGIN").tls
-    assert given is not None and given.client_auth == "required"
+    assert given is not None
+    assert given.client_auth == "required"
 
 
 def test_a_broker_has_the_settings_of_its_controllers_listener() -> None:
@@ -99,7 +101,8 @@ def test_a_broker_has_the_settings_of_its_controllers_listener() -> None:
     broker = BrokerConfig.from_settings({**BROKER, **controllers, **trust})
     assert set(broker.listener_security) == {"PLAINTEXT", "C1"}
     found = broker.listener_security["C1"].tls
-    assert found is not None and (found.ca, found.certificate) == ("/trust.jks", None)  # it shows a certificate only if asked
+    assert found is not None
+    assert (found.ca, found.certificate) == ("/trust.jks", None)
 
 
 def test_sasl_of_a_listener() -> None:
@@ -112,7 +115,8 @@ def test_sasl_of_a_listener() -> None:
 def test_secrets_are_not_shown() -> None:
     texts = {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": CHAIN, "ssl.keystore.key": KEY}
     for found in (security(SSL, {**texts, "ssl.key.password": SECRET}), security(SSL, STORE), security(SASL, {}, "LOGIN")):
-        assert SECRET not in repr(found) and SECRET not in repr(found.tls)
+        assert SECRET not in repr(found)
+        assert SECRET not in repr(found.tls)
         assert found.protocol in repr(found)
 
 
