@@ -27,8 +27,7 @@ from ottla.broker.runtime.coordinators.internal_topics import ensure_internal_to
 from ottla.broker.runtime.coordinators.loading import load_shard
 from ottla.broker.runtime.coordinators.runtime import CoordinatorRuntime
 from ottla.coordinator.contract import CoordinatorRecord, NoFastReplay, Producer, put, tombstone
-from ottla.coordinator.transactions.states import TransactionState
-from ottla.coordinator.transactions.transaction import Transaction, record_of
+from ottla.coordinator.transactions.transaction import Transaction, TransactionState, record_of
 from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition, Uuid
 from ottla.log.origin import AppendOrigin
 from ottla.records.builder import build_produce_batch

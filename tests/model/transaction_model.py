@@ -22,10 +22,8 @@ from tests.support.logs.batches import make_batch
 from tests.support.shards.transaction_shard import NEW, OLD, ShardInHand
 
 from ottla.coordinator.contract import Effects, Producer
-from ottla.coordinator.transactions.initialising import TIMEOUT_NEVER_MS
-from ottla.coordinator.transactions.markers import SendMarkers
-from ottla.coordinator.transactions.states import AT_REST, FOLLOWS, TransactionState
-from ottla.coordinator.transactions.transaction import Transaction
+from ottla.coordinator.transactions.init_producer_id import TIMEOUT_NEVER_MS
+from ottla.coordinator.transactions.transaction import AT_REST, FOLLOWS, SendMarkers, Transaction, TransactionState
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC, TopicPartition

@@ -12,13 +12,12 @@ from ottla.broker.runtime.coordinators.hosted_shard import HostedShard
 from ottla.broker.runtime.coordinators.transaction_endings import Ending
 from ottla.coordinator.contract import Effects, NoFastReplay
 from ottla.coordinator.groups.classic.group import ClassicGroup
-from ottla.coordinator.groups.consumer import reconciling
+from ottla.coordinator.groups.consumer import reconciliation
 from ottla.coordinator.groups.offsets import offsets
 from ottla.coordinator.groups.offsets.offsets import Offsets
 from ottla.coordinator.groups.shard import GroupShard
-from ottla.coordinator.transactions import initialising
-from ottla.coordinator.transactions.clockwork import Clockwork
-from ottla.coordinator.transactions.shard import TransactionShard
+from ottla.coordinator.transactions import init_producer_id
+from ottla.coordinator.transactions.shard import Clockwork, TransactionShard
 from ottla.coordinator.transactions.transaction import EPOCH_MAX, Transaction
 from ottla.sim.plan import SCENES, scene_of
 from ottla.sim.run import RunFailed, run_seed
@@ -61,13 +60,13 @@ def any_generation_may_commit(patch: pytest.MonkeyPatch) -> None:
 
 
 def partitions_are_given_before_they_are_given_up(patch: pytest.MonkeyPatch) -> None:
-    following = reconciling._next
+    following = reconciliation._next
 
     def without_looking(group: Any, *what: Any) -> Any:
         empty: Any = SimpleNamespace(holder_epochs={})
         return following(empty, *what)
 
-    patch.setattr(reconciling, "_next", without_looking)
+    patch.setattr(reconciliation, "_next", without_looking)
 
 
 def ends_of_transactions_are_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -109,7 +108,7 @@ def markers_miss_a_partition(patch: pytest.MonkeyPatch) -> None:
 
 
 def zombies_are_not_fenced(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(initialising, "_next_epoch", lambda table, known, expected: (known.epoch, known.epoch))
+    patch.setattr(init_producer_id, "_next_epoch", lambda table, known, expected: (known.epoch, known.epoch))
 
 
 def transactions_never_time_out(patch: pytest.MonkeyPatch) -> None:

@@ -1,21 +1,21 @@
-"""The contract between a coordinator's state machine (the shard) and its host.
+"""The contract between a coordinator's state machine (the shard) and its runtime.
 
-A shard is the state of one partition of an internal topic. It does no IO. The host (`broker/hosts`) passes it requests, the
-time and records to replay; the shard returns `Effects`. The rules:
+A shard is the state of one partition of an internal topic. It does no IO. The runtime (`broker/runtime`) passes it requests,
+the time and records to replay; the shard returns `Effects`. The rules:
 
-- Durable state is in records. A decision reads the state and returns records; only `replay` changes the durable state. The host
-  replays the records of a decision at once, in order, before the next call to the shard, so the next decision builds on them.
-  Loading replays the same records, and must give the same state.
+- Durable state is in records. A decision reads the state and returns records; only `replay` changes the durable state. The
+  runtime replays the records of a decision at once, in order, before the next call to the shard, so the next decision builds
+  on them. Loading replays the same records, and must give the same state.
 - Decisions change state that need not survive (parked replies, session deadlines) directly.
-- The host sends an answer when everything written before it is committed, also an answer without records. So no client sees a
-  state that could be lost.
+- The runtime sends an answer when everything written before it is committed, also an answer without records. So no client sees
+  a state that could be lost.
 - A decision refuses a request by raising `KafkaError`. It must not have changed anything by then.
 - Records may be too large for the topic. Then nothing has changed, and the caller gets an error. A decision that had to change
   state before its records were replayed sets `is_bound`; then the shard is loaded again.
-- If records cannot be written, the host drops the shard, fails all parked requests, and loads the shard again.
-- If records are written but not committed in time, the host fails the answers that wait for them. The shard is not told: its
+- If records cannot be written, the runtime drops the shard, fails all parked requests, and loads the shard again.
+- If records are written but not committed in time, the runtime fails the answers that wait for them. The shard is not told: its
   state is that of its log. A client may send its request again, so the repeat of an answered request must be decided right.
-- Time is an argument. A shard sets no timer: `next_deadline_ms` says when the host must call `expire`.
+- Time is an argument. A shard sets no timer: `next_deadline_ms` says when the runtime must call `expire`.
 - Nothing iterates over sets where order matters: the same input gives the same output.
 """
 
@@ -107,11 +107,11 @@ class Effects:
         self.records: list[CoordinatorRecord] = [] if records is None else records
         self.answers: list[Answer] = [] if answers is None else answers
         self.orders: list[Any] = [] if orders is None else orders
-        """Work for the host once the records are committed; shard and host agree on the types."""
+        """Work for the runtime once the records are committed; shard and runtime agree on the types."""
         self.producer = producer
         """The records belong to this producer's transaction."""
         self.may_split = may_split
-        """The records are independent: if they do not fit into one batch, the host may use several."""
+        """The records are independent: if they do not fit into one batch, the runtime may use several."""
         self.is_bound = is_bound
         """The shard already has the state of the records: if they cannot be written, it must be loaded again."""
 
@@ -156,7 +156,7 @@ class Shard(Protocol):
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """The steady time at which the host must call `expire`; None if there is no deadline."""
+        """The steady time at which the runtime must call `expire`; None if there is no deadline."""
         ...
 
     def replay(self, record: CoordinatorRecord, offset: int, producer: Producer | None) -> None:
@@ -172,7 +172,7 @@ class Shard(Protocol):
         ...
 
     def refuse_waiting(self, failure: KafkaError) -> Iterable[Answer]:
-        """Answers with `failure` for all parked requests: the host drops the shard."""
+        """Answers with `failure` for all parked requests: the runtime drops the shard."""
         ...
 
     def loaded(self, now: Instant) -> Effects:
@@ -180,5 +180,5 @@ class Shard(Protocol):
         ...
 
     def expire(self, now: Instant) -> Effects:
-        """Do what is due. The host calls it again at once while more is due."""
+        """Do what is due. The runtime calls it again at once while more is due."""
         ...

@@ -20,7 +20,7 @@ def _nobody(_text: str) -> None:
 class IdLimit:
     """The limit for one kind of id, shared by the shards of a node.
 
-    `count` returns how many there are now, `refused` gets the text of every refusal. Without a host there is no limit.
+    `count` returns how many there are now, `refused` gets the text of every refusal. Without a runtime there is no limit.
     """
 
     __slots__ = ("_code", "_count", "_limit", "_refused", "_setting")

@@ -1,4 +1,4 @@
-"""The named deadlines of a shard. Setting one again moves it. No real timers: the shard's host asks what is due."""
+"""The named deadlines of a shard. Setting one again moves it. No real timers: the shard's runtime asks what is due."""
 
 from __future__ import annotations
 

@@ -16,8 +16,7 @@ from ottla.broker.node import Node
 from ottla.broker.runtime.coordinators.transactions import NoProducerId
 from ottla.coordinator.contract import Effects, Instant, Reply
 from ottla.coordinator.transactions.shard import TransactionShard
-from ottla.coordinator.transactions.states import TransactionState
-from ottla.coordinator.transactions.transaction import Transaction
+from ottla.coordinator.transactions.transaction import Transaction, TransactionState
 from ottla.errors import KafkaError
 from ottla.metadata.features import TRANSACTION_VERSION
 from ottla.sim.checkers.checker import Checker, Checkers, Place, TopicPlan

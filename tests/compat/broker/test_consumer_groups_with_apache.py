@@ -21,7 +21,7 @@ SHORTER = "static changes sides"
 of the whole group, in one batch; Ottla writes only the tombstones."""
 HELD = "downgrade"
 """When a downgrade begins a rebalance, Apache records the members' target assignments and Ottla their current ones: the reason
-is in `ottla.coordinator.groups.consumer.downgrading`."""
+is in `ottla.coordinator.groups.consumer.migration`."""
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

@@ -19,7 +19,7 @@ from ottla.broker.requests.context import Pending
 from ottla.broker.runtime.coordinators.coordinators import Coordinators
 from ottla.broker.runtime.coordinators.transactions import TransactionRuntime
 from ottla.coordinator.contract import Producer
-from ottla.coordinator.transactions.states import NAMES
+from ottla.coordinator.transactions.transaction import NAMES
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC

@@ -11,10 +11,9 @@ from itertools import count
 from typing import Any
 
 from ottla.coordinator.contract import CoordinatorRecord, Effects, Instant, Producer, Reply
-from ottla.coordinator.transactions.markers import SendMarkers
-from ottla.coordinator.transactions.settings import TransactionSettings
 from ottla.coordinator.transactions.shard import TransactionShard
-from ottla.coordinator.transactions.transaction import Transaction
+from ottla.coordinator.transactions.table import TransactionSettings
+from ottla.coordinator.transactions.transaction import SendMarkers, Transaction
 from ottla.errors import KafkaError
 from ottla.ids import TopicPartition
 from ottla.wire.log_records import (

@@ -1,4 +1,4 @@
-"""The settings of the group coordinator. The host builds them from the broker's, and again when those change."""
+"""The settings of the group coordinator. The runtime builds them from the broker's, and again when those change."""
 
 from __future__ import annotations
 
@@ -32,3 +32,26 @@ class GroupSettings(NamedTuple):
     """group.coordinator.rebalance.protocols, without those that are not served."""
     of_groups: Mapping[str, Mapping[str, str]] = {}
     """Settings of single groups, by group id; only those that were set."""
+
+
+# The settings that can be set per group, with the broker's as the default.
+
+
+def session_timeout_ms(settings: GroupSettings, group_id: str) -> int:
+    return _own_ms(settings, group_id, "consumer.session.timeout.ms", settings.group_consumer_session_timeout_ms)
+
+
+def heartbeat_interval_ms(settings: GroupSettings, group_id: str) -> int:
+    return _own_ms(settings, group_id, "consumer.heartbeat.interval.ms", settings.group_consumer_heartbeat_interval_ms)
+
+
+def assignment_interval_ms(settings: GroupSettings, group_id: str) -> int:
+    return _own_ms(settings, group_id, "consumer.assignment.interval.ms", settings.group_consumer_assignment_interval_ms)
+
+
+def _own_ms(settings: GroupSettings, group_id: str, name: str, default_ms: int) -> int:
+    own = settings.of_groups.get(group_id, {}).get(name)
+    try:
+        return default_ms if own is None else int(own)
+    except ValueError:
+        return default_ms  # an invalid value, stored by another version of Kafka

@@ -40,7 +40,7 @@ class GroupShard:
         self.classic = ClassicGroups(self.table)
         self.consumer = ConsumerGroups(self.table, self.classic)
 
-    # -- Contract with the host
+    # -- Contract with the runtime
 
     @property
     def next_deadline_ms(self) -> int | None:

@@ -14,7 +14,7 @@ from ottla.ids import Uuid
 
 
 class GroupTable:
-    """One shard's groups by id, with its timers. The host replaces `settings` and `topics` when they change."""
+    """One shard's groups by id, with its timers. The runtime replaces `settings` and `topics` when they change."""
 
     __slots__ = ("by_id", "emptied_ms", "limit", "memory", "new_uuid", "settings", "timers", "topics")
 
@@ -27,6 +27,6 @@ class GroupTable:
         """Consumer group → the wall time at which its last member left. No record has it: it is unknown after a load."""
         self.limit = IdLimit()
         self.memory = MemberMemory()
-        """The host sets a limit and a memory for all its shards; without a host there is no limit."""
+        """The runtime sets a limit and a memory for all its shards; without a runtime there is no limit."""
         self.timers = Timers()
         """Names are tuples that begin with a word of their owner: ("classic-session", group id, member id), ("offsets",) …"""

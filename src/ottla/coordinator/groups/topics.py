@@ -1,4 +1,4 @@
-"""Topics: the view of the cluster's topics that groups need. The host builds a new one with every change of the metadata."""
+"""Topics: the view of the cluster's topics that groups need. The runtime builds a new one with every change of the metadata."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ottla.coordinator.contract import Producer
-from ottla.coordinator.transactions.states import ENDING, NAMES
-from ottla.coordinator.transactions.transaction import EPOCH_BUMP_SINCE, TAGGED_SINCE, Transaction
+from ottla.coordinator.transactions.transaction import ENDING, EPOCH_BUMP_SINCE, NAMES, TAGGED_SINCE, Transaction
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 

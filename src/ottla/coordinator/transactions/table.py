@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ottla.coordinator.contract import CoordinatorRecord
 from ottla.coordinator.id_limit import IdLimit
 from ottla.coordinator.timers import Timers
-from ottla.coordinator.transactions.settings import TransactionSettings
 from ottla.coordinator.transactions.transaction import NO_EPOCH, TAGGED_SINCE, Transaction, record_of, transaction_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 
+# The settings of the transaction coordinator. The runtime builds them from the broker's, and again when those change.
+
+
+class TransactionSettings(NamedTuple):
+    """Named as the broker's settings; see docs/configuration.md."""
+
+    transaction_max_timeout_ms: int = 900_000
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
+    transactional_id_expiration_ms: int = 604_800_000
+    transaction_two_phase_commit_enable: bool = False
+    transaction_version: int = 2
+    """The cluster's level of the feature transaction.version."""
+
 
 class TransactionTable:
-    """One shard's transactional ids. The host replaces `settings` when they change.
+    """One shard's transactional ids. The runtime replaces `settings` when they change.
 
     `new_producer_id` returns an unused producer id, or raises `KafkaError` if none is available yet.
     """
@@ -26,7 +40,7 @@ class TransactionTable:
         self.new_producer_id = new_producer_id
         self.by_id: dict[str, Transaction] = {}
         self.limit = IdLimit()
-        """The host sets one for all its shards; without a host there is no limit."""
+        """The runtime sets one for all its shards; without a runtime there is no limit."""
         self.last_epochs: dict[str, int] = {}
         """Transactional id → the epoch before the current one, if its producer may retry.
 

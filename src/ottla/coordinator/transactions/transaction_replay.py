@@ -17,8 +17,7 @@ from struct import Struct, error, unpack_from
 from typing import TYPE_CHECKING, Any
 
 from ottla.coordinator.contract import Producer
-from ottla.coordinator.transactions.states import TransactionState
-from ottla.coordinator.transactions.transaction import NO_EPOCH, NO_ID, Transaction
+from ottla.coordinator.transactions.transaction import NO_EPOCH, NO_ID, Transaction, TransactionState
 from ottla.ids import TopicPartition
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tests.support.sweep.sweep import GOLDEN, differences, read_golden, write_go
 CONSUMER_GOLDEN = GOLDEN.with_name("consumer_group_replies.jsonl.gz")
 HELD = re.compile(r"DescribeGroups: downgrade \d: step \d+\.groups\[0\]\.members\[0\]\.member_assignment: ")
 """While a downgraded group rebalances, Apache returns the target assignments of its members and Ottla their current ones: the
-reason is in `ottla.coordinator.groups.consumer.downgrading`."""
+reason is in `ottla.coordinator.groups.consumer.migration`."""
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,8 @@
 import pytest
 
 from ottla.coordinator.contract import CoordinatorRecord
-from ottla.coordinator.transactions.settings import TransactionSettings
-from ottla.coordinator.transactions.states import TransactionState
-from ottla.coordinator.transactions.table import TransactionTable
-from ottla.coordinator.transactions.transaction import Transaction, tombstone_of
+from ottla.coordinator.transactions.table import TransactionSettings, TransactionTable
+from ottla.coordinator.transactions.transaction import Transaction, TransactionState, tombstone_of
 from ottla.ids import TopicPartition
 from ottla.wire.log_records import (
     InternalLog,

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.coordinator.transactions.states import FOLLOWS, NAMES, TransactionState
-from ottla.coordinator.transactions.transaction import Transaction, record_of, transaction_of
+from ottla.coordinator.transactions.transaction import FOLLOWS, NAMES, Transaction, TransactionState, record_of, transaction_of
 from ottla.errors import BrokenInvariant
 from ottla.ids import TopicPartition
 from ottla.wire.log_records import InternalLog, decode_coordinator_value, encode_coordinator_value

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ottla.broker.handlers.groups.group_calls import caller_of, code_of
 from ottla.broker.requests.context import Handled, RequestContext
-from ottla.coordinator.groups.consumer.member import JOIN_EPOCH
+from ottla.coordinator.groups.consumer.group import JOIN_EPOCH
 from ottla.errors import KafkaError
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ottla.broker.requests.context import Handled, PendingTask, RequestContext
 from ottla.broker.requests.scheduler import Pauses
-from ottla.coordinator.transactions.queries import describe
+from ottla.coordinator.transactions.shard import describe
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.describe_transactions import (

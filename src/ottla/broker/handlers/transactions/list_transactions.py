@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.handlers.portions import PORTION
 from ottla.broker.requests.context import Handled, PendingTask, RequestContext
 from ottla.broker.requests.scheduler import Pauses
-from ottla.coordinator.transactions.queries import Filters, list_transactions, states_named
+from ottla.coordinator.transactions.shard import Filters, list_transactions, states_named
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse, TransactionState

@@ -26,8 +26,8 @@ from ottla.metadata.image.topics import NO_LEADER
 if TYPE_CHECKING:
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.runtime.coordinators.hosted_shard import HostedShard
-    from ottla.coordinator.transactions.markers import SendMarkers
     from ottla.coordinator.transactions.shard import TransactionShard
+    from ottla.coordinator.transactions.transaction import SendMarkers
 
 logger = logging.getLogger("ottla.coordinator")
 

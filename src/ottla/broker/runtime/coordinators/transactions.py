@@ -20,8 +20,8 @@ from ottla.broker.runtime.coordinators.verification import Begun, Verification
 from ottla.coordinator.contract import Effects, Instant, Producer, Reply
 from ottla.coordinator.id_limit import IdLimit
 from ottla.coordinator.placement import partition_for
-from ottla.coordinator.transactions.settings import TransactionSettings
 from ottla.coordinator.transactions.shard import TransactionShard
+from ottla.coordinator.transactions.table import TransactionSettings
 from ottla.env.repeated_lines import RepeatedLines
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ottla.coordinator.contract import Answer, Reply
-from ottla.coordinator.groups.classic.group import ClassicGroup
-from ottla.coordinator.groups.classic.member import ClassicMember
+from ottla.coordinator.groups.classic.group import ClassicGroup, ClassicMember
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -82,5 +81,5 @@ def fenced(reply: Reply, group: ClassicGroup, member: ClassicMember) -> Answer:
 
 
 def lost(reply: Reply, member: ClassicMember, failure: KafkaError) -> Answer:
-    """For a parked request when the host drops the shard."""
+    """For a parked request when the runtime drops the shard."""
     return Answer(reply, NotAnswered(failure.code, str(failure), member.member_id))

@@ -1,6 +1,6 @@
 """ClassicGroups: the entry point to the classic groups of one shard, for requests, replay and loading.
 
-`joining.py` decides on JoinGroup, `rebalance.py` on rebalances and timeouts; this file handles SyncGroup, Heartbeat, LeaveGroup
+`leaving.py` decides on JoinGroup, `rebalance.py` on rebalances and timeouts; this file handles SyncGroup, Heartbeat, LeaveGroup
 and DescribeGroups.
 """
 
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from ottla.coordinator.contract import Answer, Caller, CoordinatorRecord, Effects, Instant, Reply
 from ottla.coordinator.groups.classic import answers
-from ottla.coordinator.groups.classic.group import COMPLETING, DEAD, PREPARING, STABLE, ClassicGroup
-from ottla.coordinator.groups.classic.joining import Join, Joining
-from ottla.coordinator.groups.classic.member import ClassicMember
+from ottla.coordinator.groups.classic.group import COMPLETING, DEAD, PREPARING, STABLE, ClassicGroup, ClassicMember
+from ottla.coordinator.groups.classic.join import Join, Joining
 from ottla.coordinator.groups.classic.rebalance import Rebalances
 from ottla.coordinator.groups.classic.records import record_of, take
 from ottla.coordinator.groups.memory import size_of

@@ -13,8 +13,7 @@ from functools import partial
 
 from ottla.coordinator.contract import Answer, Effects, Instant
 from ottla.coordinator.groups.classic import answers
-from ottla.coordinator.groups.classic.group import COMPLETING, EMPTY, PREPARING, STABLE, ClassicGroup
-from ottla.coordinator.groups.classic.member import ClassicMember
+from ottla.coordinator.groups.classic.group import COMPLETING, EMPTY, PREPARING, STABLE, ClassicGroup, ClassicMember
 from ottla.coordinator.groups.classic.records import record_of
 from ottla.coordinator.groups.table import GroupTable
 from ottla.errors.texts import counted

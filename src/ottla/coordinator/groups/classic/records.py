@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ottla.coordinator.contract import CoordinatorRecord, put
-from ottla.coordinator.groups.classic.group import EMPTY, PREPARING, STABLE, ClassicGroup
-from ottla.coordinator.groups.classic.member import ClassicMember, Protocol
+from ottla.coordinator.groups.classic.group import EMPTY, PREPARING, STABLE, ClassicGroup, ClassicMember, Protocol
 from ottla.wire.messages.classic_group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
 VALUE_VERSION = 3

@@ -13,22 +13,21 @@ from typing import TYPE_CHECKING
 from ottla.coordinator.contract import Answer, Caller, Effects, Instant, Reply
 from ottla.coordinator.groups.classic.answers import not_joined
 from ottla.coordinator.groups.consumer.context import ConsumerContext
-from ottla.coordinator.groups.consumer.downgrading import may_downgrade
-from ottla.coordinator.groups.consumer.draft import GroupDraft
-from ottla.coordinator.groups.consumer.embedded import assignment_version, by_id, write_assignment
-from ottla.coordinator.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
-from ottla.coordinator.groups.consumer.heartbeats import subscribe, told_next
-from ottla.coordinator.groups.consumer.joining import check_instance, member_in, replace_static
-from ottla.coordinator.groups.consumer.leaving import downgrade, remove
-from ottla.coordinator.groups.consumer.member import (
+from ottla.coordinator.groups.consumer.group import (
+    PROTOCOL_TYPE,
     ClassicProtocol,
     ClassicSide,
+    ConsumerGroup,
     ConsumerMember,
     MemberState,
     Partitions,
     sorted_topics,
 )
-from ottla.coordinator.groups.consumer.reconciling import goal_of, reconcile
+from ottla.coordinator.groups.consumer.heartbeat import subscribe, told_next
+from ottla.coordinator.groups.consumer.membership import check_instance, downgrade, member_in, remove, replace_static
+from ottla.coordinator.groups.consumer.migration import assignment_version, by_id, may_downgrade, write_assignment
+from ottla.coordinator.groups.consumer.reconciliation import goal_of, reconcile
+from ottla.coordinator.groups.consumer.replay import GroupDraft
 from ottla.coordinator.groups.consumer.targets import assign
 from ottla.errors import DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode

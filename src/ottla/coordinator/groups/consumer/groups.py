@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ottla.coordinator.contract import Caller, CoordinatorRecord, Effects, Instant, Reply
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.classic.groups import ClassicGroups
-from ottla.coordinator.groups.consumer import classic_members, leaving
-from ottla.coordinator.groups.consumer.checks import check_heartbeat
+from ottla.coordinator.groups.consumer import classic_members, membership
 from ottla.coordinator.groups.consumer.context import ConsumerContext
-from ottla.coordinator.groups.consumer.group import ConsumerGroup
-from ottla.coordinator.groups.consumer.heartbeats import heartbeat
-from ottla.coordinator.groups.consumer.member import JOIN_EPOCH
-from ottla.coordinator.groups.consumer.replaying import RECORD_TYPES, apply
+from ottla.coordinator.groups.consumer.group import JOIN_EPOCH, ConsumerGroup, ConsumerMember
+from ottla.coordinator.groups.consumer.heartbeat import check_heartbeat, heartbeat
+from ottla.coordinator.groups.consumer.replay import RECORD_TYPES, apply
 from ottla.coordinator.groups.consumer.targets import served_assignors
 from ottla.coordinator.groups.group import CONSUMER
 from ottla.coordinator.groups.table import GroupTable
+from ottla.coordinator.groups.topics import Topics
 from ottla.errors import BrokenInvariant, KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.ids import Uuid
+from ottla.wire.messages.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
 
 if TYPE_CHECKING:
     from ottla.wire.messages.consumer_group_describe import DescribedGroup
@@ -33,6 +34,54 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.coordinator")
 
 
+# Builds a consumer group's part of the ConsumerGroupDescribe response.
+
+_CLASSIC, _CONSUMER = 0, 1
+
+
+def described(group: ConsumerGroup, default_assignor: str, topics: Topics) -> DescribedGroup:
+    return DescribedGroup(
+        group_id=group.group_id,
+        group_state=group.state,
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        assignor_name=group.preferred_assignor(default_assignor),
+        members=[_member(group, member, topics) for member in group.members.values()],
+    )
+
+
+def _member(group: ConsumerGroup, member: ConsumerMember, topics: Topics) -> Member:
+    # A member holds partitions that it must revoke until it has confirmed that.
+    held = {topic_id: list(partitions) for topic_id, partitions in member.assigned.items()}
+    for topic_id, partitions in member.revoking.items():
+        held[topic_id] = [*held.get(topic_id, ()), *partitions]
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=list(member.topics),
+        subscribed_topic_regex=member.regex,
+        assignment=_assignment(held, topics),
+        target_assignment=_assignment(group.target_of(member.member_id), topics),
+        member_type=_CLASSIC if member.is_classic else _CONSUMER,
+    )
+
+
+def _assignment(partitions: Mapping[Uuid, Iterable[int]], topics: Topics) -> Assignment:
+    """The partitions of topics that still exist."""
+    named = ((topics.name_of(topic_id), topic_id, indexes) for topic_id, indexes in partitions.items())
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=topic_id, topic_name=name, partitions=sorted(indexes))
+            for name, topic_id, indexes in named
+            if name is not None
+        ]
+    )
+
+
 class ConsumerGroups:
     """The consumer groups of one shard, and the classic members in them."""
 
@@ -41,7 +90,7 @@ class ConsumerGroups:
         self._context = ConsumerContext(table, classic, self._evict)
 
     def _evict(self, group_id: str, member_id: str, why: str, now: Instant) -> Effects:
-        return leaving.evict(self._context, group_id, member_id, why, now)
+        return membership.evict(self._context, group_id, member_id, why, now)
 
     # -- Requests
 
@@ -50,12 +99,11 @@ class ConsumerGroups:
         self._check_served()
         check_heartbeat(request, caller.version, self._table.settings)
         if request.member_epoch < JOIN_EPOCH:
-            return leaving.leave(self._context, request, reply, now)
+            return membership.leave(self._context, request, reply, now)
         return heartbeat(self._context, request, caller, reply, now)
 
     def describe(self, group_id: str, version: int) -> DescribedGroup:
         """The group as ConsumerGroupDescribe shows it, with GROUP_ID_NOT_FOUND in it if it is unknown or a classic group."""
-        from ottla.coordinator.groups.consumer.describing import described  # imported late: rarely used
         from ottla.wire.messages.consumer_group_describe import DescribedGroup
 
         try:

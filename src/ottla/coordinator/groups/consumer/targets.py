@@ -5,14 +5,10 @@ from __future__ import annotations
 import logging
 
 from ottla.coordinator.contract import Instant
-from ottla.coordinator.groups.consumer.assignors.range import assign_ranges
-from ottla.coordinator.groups.consumer.assignors.uniform import assign_uniformly
-from ottla.coordinator.groups.consumer.assignors.view import AssignedMember, Assignor, GroupView
-from ottla.coordinator.groups.consumer.draft import GroupDraft
-from ottla.coordinator.groups.consumer.group import ConsumerGroup
-from ottla.coordinator.groups.consumer.own_settings import assignment_interval_ms
-from ottla.coordinator.groups.consumer.records import target_epoch_record, target_record
-from ottla.coordinator.groups.settings import GroupSettings
+from ottla.coordinator.groups.consumer.assignors import AssignedMember, Assignor, GroupView, assign_ranges, assign_uniformly
+from ottla.coordinator.groups.consumer.group import ConsumerGroup, target_epoch_record, target_record
+from ottla.coordinator.groups.consumer.replay import GroupDraft
+from ottla.coordinator.groups.settings import GroupSettings, assignment_interval_ms
 from ottla.coordinator.groups.topics import Topics
 from ottla.ids import Uuid
 

@@ -11,10 +11,9 @@ from collections.abc import Collection
 from typing import Any
 
 from ottla.coordinator.contract import Instant
-from ottla.coordinator.groups.consumer.draft import GroupDraft
-from ottla.coordinator.groups.consumer.group import ConsumerGroup
+from ottla.coordinator.groups.consumer.group import ConsumerGroup, epoch_record, no_partition_metadata, regex_record
 from ottla.coordinator.groups.consumer.metadata_hash import TopicHashes
-from ottla.coordinator.groups.consumer.records import epoch_record, no_partition_metadata, regex_record
+from ottla.coordinator.groups.consumer.replay import GroupDraft
 from ottla.coordinator.groups.table import GroupTable
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

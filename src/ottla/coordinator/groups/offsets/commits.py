@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from ottla.coordinator.contract import Caller, CoordinatorRecord, Effects, Instant, Producer, Reply
 from ottla.coordinator.groups.group import PartitionCheck
-from ottla.coordinator.groups.offsets.records import EXPIRING_VALUE_VERSION, VALUE_VERSION
-from ottla.coordinator.groups.offsets.store import NO_EXPIRY_MS
+from ottla.coordinator.groups.offsets.store import EXPIRING_VALUE_VERSION, NO_EXPIRY_MS, VALUE_VERSION
 from ottla.coordinator.groups.table import GroupTable
 from ottla.coordinator.groups.topics import Topics
 from ottla.errors import KafkaError

@@ -17,10 +17,9 @@ from ottla.broker.runtime.coordinators.loading import Loading
 from ottla.coordinator.contract import CoordinatorRecord, NoFastReplay, Shard, put, tombstone
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.shard import GroupShard
-from ottla.coordinator.transactions.settings import TransactionSettings
 from ottla.coordinator.transactions.shard import TransactionShard
-from ottla.coordinator.transactions.states import TransactionState
-from ottla.coordinator.transactions.transaction import Transaction, record_of, tombstone_of
+from ottla.coordinator.transactions.table import TransactionSettings
+from ottla.coordinator.transactions.transaction import Transaction, TransactionState, record_of, tombstone_of
 from ottla.ids import ZERO_UUID, TopicPartition, Uuid
 from ottla.records.builder import build_produce_batch
 from ottla.records.compression import Codec

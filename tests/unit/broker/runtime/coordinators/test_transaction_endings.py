@@ -10,8 +10,8 @@ from tests.support.nodes.held_partitions import virtual
 from ottla.broker.runtime.coordinators.transaction_endings import RETRY_BACKOFF_S, Endings
 from ottla.broker.runtime.coordinators.transaction_markers import Marker, Outcome
 from ottla.coordinator.contract import Effects, Instant, Producer, Reply
-from ottla.coordinator.transactions.settings import TransactionSettings
 from ottla.coordinator.transactions.shard import TransactionShard
+from ottla.coordinator.transactions.table import TransactionSettings
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 from ottla.wire.messages.end_txn import EndTxnRequest

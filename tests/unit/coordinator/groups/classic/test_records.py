@@ -3,8 +3,7 @@
 from tests.support.shards.classic_harness import ClassicHarness, decoded
 
 from ottla.coordinator.contract import Effects, put
-from ottla.coordinator.groups.classic.group import ClassicGroup
-from ottla.coordinator.groups.classic.member import Protocol
+from ottla.coordinator.groups.classic.group import ClassicGroup, Protocol
 from ottla.coordinator.groups.classic.records import VALUE_VERSION, record_of, take
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.wire.messages.classic_group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata

@@ -1,4 +1,4 @@
-"""Tests of `ottla.coordinator.groups.consumer.joining`: static members that leave temporarily and return."""
+"""Tests of `ottla.coordinator.groups.consumer.membership`: static members that leave temporarily and return."""
 
 from tests.support.shards.consumer_harness import ConsumerHarness, told_by_records
 

@@ -1,16 +1,26 @@
 """Replay of offset records and markers, at every prefix of the log."""
 
+import logging
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.cases.examples import examples
-from tests.support.shards.offsets_harness import LoggedRecord, OffsetsHarness
+from tests.support.shards.consumer_harness import ConsumerHarness
+from tests.support.shards.offsets_harness import WALL_AHEAD_MS, FixedTopics, LoggedRecord, OffsetsHarness
 
-from ottla.coordinator.contract import CoordinatorRecord, Producer
+from ottla.coordinator.contract import Caller, CoordinatorRecord, Instant, Producer
+from ottla.coordinator.groups.classic.group import STABLE, ClassicGroup
+from ottla.coordinator.groups.offsets import offsets as expiry
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.topics import DeletedTopic
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import Uuid
 from ottla.wire.log_records import LogRecord
+from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from ottla.wire.messages.offset_records import LegacyOffsetCommitKey, LegacyOffsetCommitValue
 
 HOUR_MS = 3_600_000
@@ -158,3 +168,340 @@ def test_loading_the_log_gives_the_state_of_any_history(story: list[tuple[Any, .
     for length, state in zip(lengths, states, strict=True):
         prefix: list[LoggedRecord] = harness.log[:length]
         assert OffsetsHarness(SETTINGS, prefix).state() == state
+
+
+# OffsetFetch, decided without a log.
+
+UNSTABLE = -1000 - ErrorCode.UNSTABLE_OFFSET_COMMIT
+
+
+class Members(ClassicGroup):
+    """A group in which only one member may fetch."""
+
+    __slots__ = ()
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        if (member_id, member_epoch) != ("m", 5):
+            raise KafkaError(ErrorCode.STALE_MEMBER_EPOCH, "no")
+
+
+def test_a_missing_offset_is_minus_one() -> None:
+    harness = OffsetsHarness()
+    assert harness.fetch({"t": [0, 9], "absent": [0]}) == {("t", 0): -1, ("t", 9): -1, ("absent", 0): -1}
+    assert harness.fetch(None) == {}
+    harness.commit({("t", 0): 3})
+    assert harness.fetch({"t": [0, 1]}) == {("t", 0): 3, ("t", 1): -1}
+    assert harness.fetch(None, group_id="other") == {}
+
+
+def test_leader_epoch_and_metadata_are_returned() -> None:
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 3}, metadata="noted")
+    wanted = OffsetFetchRequestGroup(group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1])])
+    there, absent = harness.offsets.fetch(wanted, False, 9).topics[0].partitions
+    assert (there.committed_offset, there.committed_leader_epoch, there.metadata) == (3, 3, "noted")
+    assert (absent.committed_offset, absent.committed_leader_epoch, absent.metadata) == (-1, -1, "")
+
+
+def test_unstable_until_the_transaction_ends() -> None:
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 3})
+    harness.commit_in_transaction(P, {("t", 0): 9, ("t", 1): 9})
+    assert harness.fetch({"t": [0, 1, 2]}, require_stable=True) == {("t", 0): UNSTABLE, ("t", 1): UNSTABLE, ("t", 2): -1}
+    assert harness.fetch(None, require_stable=True) == {("t", 0): UNSTABLE}
+    assert harness.fetch({"t": [0, 1]}) == {("t", 0): 3, ("t", 1): -1}
+    harness.end(P, False)
+    assert harness.fetch({"t": [0, 1]}, require_stable=True) == {("t", 0): 3, ("t", 1): -1}
+
+
+def test_two_transactions_at_once() -> None:
+    harness = OffsetsHarness()
+    other = Producer(8, 0)
+    harness.commit_in_transaction(P, {("t", 0): 1})
+    harness.commit_in_transaction(other, {("t", 0): 2})
+    harness.end(P, True)
+    assert harness.fetch({"t": [0]}, require_stable=True) == {("t", 0): UNSTABLE}
+    harness.end(other, True)
+    assert harness.fetch({"t": [0]}, require_stable=True) == {("t", 0): 2}
+
+
+def test_by_topic_id() -> None:
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 3, ("u", 1): 4})
+    known, unknown = harness.table.topics.id_of("t"), Uuid(b"\x09" * 16)
+    assert known is not None
+    wanted = [OffsetFetchRequestTopics(topic_id=each, partition_indexes=[0]) for each in (known, unknown)]
+    answer = harness.offsets.fetch(OffsetFetchRequestGroup(group_id="g", topics=wanted), False, 10)
+    assert [(topic.topic_id, topic.partitions[0].committed_offset) for topic in answer.topics] == [(known, 3), (unknown, -1)]
+    assert answer.topics[1].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_fetching_all_by_topic_id_omits_deleted_topics() -> None:
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 3, ("u", 1): 4})
+    harness.table.topics = FixedTopics({"u": 2})
+    assert harness.fetch(None, version=10) == {("u", 1): 4}
+    assert harness.fetch(None, version=9) == {("t", 0): 3, ("u", 1): 4}
+
+
+def test_offsets_of_a_former_topic_of_the_name_are_not_returned() -> None:
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 3})
+    harness.commit_in_transaction(P, {("t", 1): 5})
+    harness.end(P, True)
+    harness.table.topics = FixedTopics({"t": 4}, first_id=50)
+    topic_id = harness.table.topics.id_of("t")
+    assert topic_id is not None
+    wanted = [OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[0, 1])]
+    answer = harness.offsets.fetch(OffsetFetchRequestGroup(group_id="g", topics=wanted), False, 10)
+    # An offset of a transaction has no topic id: it is returned.
+    assert [each.committed_offset for each in answer.topics[0].partitions] == [-1, 5]
+    assert harness.fetch({"t": [0]}, version=9) == {("t", 0): 3}
+
+
+def test_a_stale_member_cannot_fetch() -> None:
+    harness = OffsetsHarness()
+    harness.put_group(Members("g"))
+    assert harness.fetch({"t": [0]}, member_id="m", member_epoch=5) == {("t", 0): -1}
+    with pytest.raises(KafkaError):
+        harness.fetch({"t": [0]}, member_id="m", member_epoch=4)
+
+
+# Deletion of offsets: on request, with their group, with their topic.
+
+
+def stable_group(protocol_type: str, *subscribed: str) -> ClassicGroup:
+    group = ClassicGroup("g")
+    group.protocol_type = protocol_type
+    group.subscribed = frozenset(subscribed)
+    group.move_to(STABLE, Instant(0, 0))
+    return group
+
+
+def test_offsets_are_deleted() -> None:
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 1, ("t", 1): 2, ("u", 0): 3})
+    written = len(harness.log)
+    codes = harness.delete([("t", 0), ("t", 2), ("t", 7), ("absent", 0)])
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert codes == {("t", 0): 0, ("t", 2): 0, ("t", 7): unknown, ("absent", 0): unknown}
+    assert len(harness.log) == written + 1, "what was never committed needs no tombstone"
+    assert harness.fetch(None) == {("t", 1): 2, ("u", 0): 3}
+
+
+def test_offsets_are_not_deleted_while_members_read_the_topic() -> None:
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 1, ("u", 0): 3})
+    harness.put_group(stable_group("consumer", "t"))
+    assert harness.delete([("t", 0), ("u", 0)]) == {("t", 0): ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ("u", 0): 0}
+    assert harness.fetch(None) == {("t", 0): 1}
+
+
+def test_offsets_are_not_deleted_while_subscriptions_are_unknown() -> None:
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 1})
+    harness.put_group(stable_group("connect"))
+    with pytest.raises(KafkaError) as refused:
+        harness.delete([("t", 0)])
+    assert refused.value.code == ErrorCode.NON_EMPTY_GROUP
+
+
+def test_offsets_of_an_unknown_group_cannot_be_deleted() -> None:
+    harness = OffsetsHarness()
+    with pytest.raises(KafkaError) as refused:
+        harness.delete([("t", 0)])
+    assert refused.value.code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_offsets_of_open_transactions_are_deleted_too() -> None:
+    harness = OffsetsHarness()
+    harness.commit_in_transaction(P, {("t", 0): 1, ("t", 1): 1})
+    harness.delete([("t", 0)])
+    harness.end(P, True)
+    assert harness.fetch(None) == {("t", 1): 1}
+
+
+def test_deleting_a_group_deletes_its_offsets() -> None:
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 1})
+    harness.commit({("t", 0): 2}, group_id="other")
+    harness.commit_in_transaction(P, {("t", 0): 5, ("t", 1): 5})
+    harness.delete_group()
+    harness.end(P, True)
+    assert harness.fetch(None) == {}
+    assert list(harness.table.by_id) == ["other"]
+    tombstones = [each for each in harness.log if each.key and each.value is None]
+    assert len({each.key for each in tombstones}) == len(tombstones) == 3
+
+
+def test_a_group_with_members_is_not_deleted() -> None:
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 1})
+    harness.put_group(stable_group("consumer", "t"))
+    with pytest.raises(KafkaError) as refused:
+        harness.delete_group()
+    assert refused.value.code == ErrorCode.NON_EMPTY_GROUP
+    with pytest.raises(KafkaError) as absent:
+        harness.delete_group("absent")
+    assert absent.value.code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert harness.fetch(None) == {("t", 0): 1}
+
+
+@pytest.mark.parametrize("unread_count", [0, 3])
+def test_offsets_of_a_deleted_topic_are_deleted(unread_count: int) -> None:
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 1, ("u", 1): 3})
+    harness.commit({("t", 0): 2}, group_id="other")
+    harness.commit_in_transaction(P, {("t", 3): 5})
+    topic_id = harness.table.topics.id_of("t")
+    assert topic_id is not None
+    unread = [DeletedTopic(f"unread {number}", Uuid(b"\x09" * 16)) for number in range(unread_count)]
+    harness.submit(harness.offsets.forget_topics([DeletedTopic("t", topic_id), *unread]))
+    harness.end(P, True)
+    assert harness.fetch(None) == {("u", 1): 3}
+    assert harness.fetch(None, group_id="other") == {}
+
+
+def test_offsets_of_a_new_topic_of_the_same_name_stay() -> None:
+    harness = OffsetsHarness()
+    old = harness.table.topics.id_of("t")
+    assert old is not None
+    harness.commit({("t", 0): 1})
+    harness.table.topics = FixedTopics({"t": 4}, first_id=50)
+    harness.commit({("t", 1): 2})
+    harness.submit(harness.offsets.forget_topics([DeletedTopic("t", old)]))
+    assert harness.fetch(None) == {("t", 1): 2}
+
+
+def test_a_topic_created_and_deleted_repeatedly_leaves_no_offsets() -> None:
+    harness = OffsetsHarness()
+    deleted = []
+    for number in (1, 50, 100):
+        harness.table.topics = FixedTopics({"t": 4}, first_id=number)
+        topic_id = harness.table.topics.id_of("t")
+        assert topic_id is not None
+        harness.commit({("t", number % 3): number})
+        deleted.append(DeletedTopic("t", topic_id))
+    harness.submit(harness.offsets.forget_topics(deleted[:2]))
+    assert harness.fetch(None) == {("t", 1): 100}
+    harness.submit(harness.offsets.forget_topics(deleted))
+    assert harness.fetch(None) == {}
+
+
+# Expiry of offsets, and of groups without members and offsets.
+
+
+def test_offsets_expire_and_their_group_is_removed(caplog: pytest.LogCaptureFixture) -> None:
+    harness = OffsetsHarness(SETTINGS)
+    harness.commit({("t", 0): 1, ("t", 1): 1})
+    harness.advance(5 * HOUR_MS)
+    harness.commit({("t", 1): 2})
+    harness.advance(4 * HOUR_MS)
+    assert harness.fetch(None) == {("t", 0): 1, ("t", 1): 2}
+    with caplog.at_level(logging.INFO, "ottla.coordinator"):
+        harness.advance(HOUR_MS)
+    assert harness.fetch(None) == {("t", 1): 2}
+    assert "offsets.retention.minutes" in caplog.text
+    assert "group g: 1 of its offsets have expired" in caplog.text
+    harness.advance(5 * HOUR_MS)
+    assert harness.fetch(None) == {}
+    assert not harness.table.by_id
+    written = len(harness.log)
+    harness.advance(100 * HOUR_MS)
+    assert len(harness.log) == written
+
+
+def test_offsets_of_a_consumer_group_expire_after_its_last_member_left() -> None:
+    settings = SETTINGS._replace(group_consumer_session_timeout_ms=100 * HOUR_MS)
+    harness = ConsumerHarness({"t": 1}, settings)
+    epoch = harness.join("m").member_epoch
+    partitions = [OffsetCommitRequestPartition(partition_index=0, committed_offset=7)]
+    topics = [OffsetCommitRequestTopic(name="t", partitions=partitions)]
+    request = OffsetCommitRequest(group_id="g", member_id="m", generation_id_or_member_epoch=epoch, topics=topics)
+    caller = Caller("c", "/", 9)
+    harness.ask("commit", lambda reply: harness.shard.offsets.commit(request, caller, reply, harness.now))
+    offsets = harness.shard.offsets.committed
+    harness.advance(20 * HOUR_MS)
+    harness.heartbeat("m", -1)
+    harness.advance(9 * HOUR_MS)
+    assert offsets.get(("g", "t", 0)) is not None
+    harness.advance(HOUR_MS)
+    assert offsets.get(("g", "t", 0)) is None
+    assert harness.shard.table.by_id == harness.shard.table.emptied_ms == {}
+
+
+def test_a_client_may_set_the_expiry() -> None:
+    harness = OffsetsHarness(SETTINGS)
+    harness.commit({("t", 0): 1}, version=4, retention_time_ms=2 * HOUR_MS)
+    harness.commit({("t", 1): 1}, version=4, retention_time_ms=50 * HOUR_MS)
+    harness.advance(2 * HOUR_MS)
+    assert harness.fetch(None) == {("t", 1): 1}
+    harness.advance(47 * HOUR_MS)
+    assert harness.fetch(None) == {("t", 1): 1}
+    harness.advance(HOUR_MS)
+    assert harness.fetch(None) == {}
+
+
+def test_offsets_of_subscribed_topics_do_not_expire() -> None:
+    harness = OffsetsHarness(SETTINGS)
+    harness.commit({("t", 0): 1, ("u", 0): 1})
+    group = ClassicGroup("g")
+    group.protocol_type = "consumer"
+    group.subscribed = frozenset({"t"})
+    group.move_to(STABLE, harness.now)
+    harness.put_group(group)
+    harness.advance(30 * HOUR_MS)
+    assert harness.fetch(None) == {("t", 0): 1}
+    # The retention of all offsets starts when the last member has left.
+    group.subscribed = frozenset()
+    group.move_to("Empty", harness.now)
+    harness.advance(9 * HOUR_MS)
+    assert harness.fetch(None) == {("t", 0): 1}
+    harness.advance(HOUR_MS)
+    assert harness.fetch(None) == {}
+    assert not harness.table.by_id
+
+
+def test_an_empty_group_without_offsets_is_removed_at_the_next_check() -> None:
+    harness = OffsetsHarness(SETTINGS)
+    group = ClassicGroup("g")
+    group.protocol_type = "consumer"
+    harness.put_group(group)
+    stable = ClassicGroup("stable")
+    stable.move_to(STABLE, Instant(WALL_AHEAD_MS, 0))
+    harness.put_group(stable)
+    harness.advance(HOUR_MS - 1)
+    assert list(harness.table.by_id) == ["g", "stable"]
+    harness.advance(1)
+    assert list(harness.table.by_id) == ["stable"]
+
+
+def test_offsets_of_an_open_transaction_do_not_expire() -> None:
+    harness = OffsetsHarness(SETTINGS)
+    harness.commit({("t", 0): 1, ("t", 1): 1})
+    harness.commit_in_transaction(P, {("t", 0): 2, ("t", 2): 2})
+    harness.advance(30 * HOUR_MS)
+    assert harness.fetch(None) == {("t", 0): 1}
+    assert "g" in harness.table.by_id
+    harness.delete([("t", 0)])
+    harness.commit_in_transaction(P, {("t", 0): 2})
+    harness.advance(30 * HOUR_MS)
+    assert "g" in harness.table.by_id, "a group without offsets may get some from a transaction"
+    harness.end(P, False)
+    harness.advance(HOUR_MS)
+    assert not harness.table.by_id
+
+
+def test_a_round_is_split_into_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry, "GROUPS_PER_TURN", 3)
+    harness = OffsetsHarness(SETTINGS)
+    for number in range(8):
+        harness.commit({("t", 0): 1}, group_id=f"g{number}")
+    harness.advance(10 * HOUR_MS - 1)
+    harness.now_ms += 1
+    left = []
+    while (action := harness.table.timers.pop_due(harness.now)) is not None:
+        harness.submit(action(harness.now))
+        left.append(len(harness.table.by_id))
+    assert left == [5, 2, 0]
+    assert harness.table.timers.next_deadline_ms == harness.now_ms + HOUR_MS

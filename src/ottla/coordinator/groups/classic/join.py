@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from ottla.coordinator.contract import Caller, Effects, Instant, Reply
 from ottla.coordinator.groups.classic import answers
-from ottla.coordinator.groups.classic.group import COMPLETING, EMPTY, PREPARING, STABLE, ClassicGroup
-from ottla.coordinator.groups.classic.member import ClassicMember, Protocol
+from ottla.coordinator.groups.classic.group import COMPLETING, EMPTY, PREPARING, STABLE, ClassicGroup, ClassicMember, Protocol
 from ottla.coordinator.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, Rebalances
 from ottla.coordinator.groups.classic.records import beginning_of, record_of
 from ottla.coordinator.groups.memory import MEMBER_BYTES, size_of

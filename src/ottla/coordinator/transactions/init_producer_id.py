@@ -17,16 +17,17 @@ from __future__ import annotations
 import logging
 
 from ottla.coordinator.contract import Effects, Instant, Producer, Reply
-from ottla.coordinator.transactions.ending import fence
+from ottla.coordinator.transactions.end_txn import fence
 from ottla.coordinator.transactions.refusals import concurrent, fenced
-from ottla.coordinator.transactions.states import ENDING, TransactionState
 from ottla.coordinator.transactions.table import TransactionTable
 from ottla.coordinator.transactions.transaction import (
+    ENDING,
     EPOCH_BUMP_SINCE,
     NO_EPOCH,
     NO_ID,
     NO_TIME,
     Transaction,
+    TransactionState,
     is_exhausted,
     next_of,
 )

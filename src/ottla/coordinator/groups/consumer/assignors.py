@@ -1,4 +1,6 @@
-"""The uniform assignor: spreads partitions evenly over the members, and moves as few as possible.
+"""The assignors `uniform` and `range`, their input and their output.
+
+The uniform assignor spreads partitions evenly over the members, and moves as few as possible.
 
 If all members read the same topics, their partition counts differ by at most one: each keeps its partitions up to its share,
 and the others go to members below theirs. If not, unassigned partitions go to the reader with the fewest, topic by topic; then
@@ -7,11 +9,41 @@ single partitions move from readers with the most to those with the fewest, as l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
-from ottla.coordinator.groups.consumer.assignors.view import Assignment, GroupView
 from ottla.ids import Uuid
+
+# The input and output of an assignor, without records or epochs.
+
+Assignment = Mapping[Uuid, tuple[int, ...]]
+"""Topic → partitions, in order."""
+
+
+class AssignedMember(NamedTuple):
+    """A member as an assignor sees it."""
+
+    instance_id: str | None
+    topics: frozenset[Uuid]
+    """The existing topics that it reads."""
+    before: Assignment
+    """Its previous target."""
+
+
+class GroupView(NamedTuple):
+    """A group as an assignor sees it."""
+
+    members: Mapping[str, AssignedMember]
+    is_homogeneous: bool
+    """All members read the same topics."""
+    partition_counts: Mapping[Uuid, int]
+    """Topic → number of partitions, for every topic that a member reads."""
+
+
+Assignor = Callable[[GroupView], dict[str, Assignment]]
+"""Returns member id → target, for every member."""
+
 
 Partition = tuple[Uuid, int]
 
@@ -145,3 +177,33 @@ def _by_topic(partitions: Iterable[Partition]) -> Assignment:
     for topic_id, index in sorted(partitions):
         found.setdefault(topic_id, []).append(index)
     return {topic_id: tuple(indexes) for topic_id, indexes in found.items()}
+
+
+# The range assignor: each member gets a contiguous range of every topic that it reads, in the same member order.
+#
+# Where members read the same topics and the topics have equal partition counts, a member gets the same partition numbers of
+# each topic (co-partitioning). Static members come first, by instance id, so that a restart moves no partition.
+
+
+def assign_ranges(view: GroupView) -> dict[str, Assignment]:
+    members = view.members
+
+    def place(member_id: str) -> tuple[bool, str]:
+        instance_id = members[member_id].instance_id
+        return (True, member_id) if instance_id is None else (False, instance_id)
+
+    ordered = sorted(members, key=place)
+    readers: dict[Uuid, list[str]] = {}
+    for member_id in ordered:
+        for topic_id in members[member_id].topics:
+            readers.setdefault(topic_id, []).append(member_id)
+    targets: dict[str, dict[Uuid, tuple[int, ...]]] = {member_id: {} for member_id in ordered}
+    for topic_id in sorted(readers):
+        least, extra = divmod(view.partition_counts[topic_id], len(readers[topic_id]))
+        start = 0
+        for index, member_id in enumerate(readers[topic_id]):
+            end = start + least + (index < extra)
+            if end > start:
+                targets[member_id][topic_id] = tuple(range(start, end))
+            start = end
+    return dict(targets)

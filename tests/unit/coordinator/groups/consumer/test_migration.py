@@ -1,4 +1,4 @@
-"""Tests of `ottla.coordinator.groups.consumer.upgrading`: a classic group with members becomes a consumer group."""
+"""Tests of `ottla.coordinator.groups.consumer.migration`: a classic group with members becomes a consumer group."""
 
 import pytest
 from tests.support.shards.consumer_harness import told_by_records

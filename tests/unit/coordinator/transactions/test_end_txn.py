@@ -4,8 +4,7 @@ import pytest
 from tests.support.shards.transaction_shard import NEW, OLD, ShardInHand, code_of
 
 from ottla.coordinator.contract import Producer
-from ottla.coordinator.transactions.states import TransactionState
-from ottla.coordinator.transactions.transaction import EPOCH_MAX, NO_ID
+from ottla.coordinator.transactions.transaction import EPOCH_MAX, NO_ID, TransactionState
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from ottla.coordinator.groups.consumer.group import ConsumerGroup
-from ottla.coordinator.groups.consumer.member import ConsumerMember, EpochsOf, MemberState, Partitions
+from ottla.coordinator.groups.consumer.group import ConsumerGroup, ConsumerMember, EpochsOf, MemberState, Partitions
 from ottla.coordinator.groups.topics import Topics
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

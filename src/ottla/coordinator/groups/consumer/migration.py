@@ -1,7 +1,7 @@
-"""Upgrades a classic group to a consumer group when the first consumer-protocol member joins it.
+"""Changes the protocol of a group: up when the first consumer-protocol member joins, down when the last one has left.
 
-The classic members stay. Each one's assignment becomes its target and its current assignment, and the generation becomes the
-epoch. A classic member has to rejoin only when its own assignment changes.
+An upgrade keeps the classic members. Each one's assignment becomes its target and its current assignment, and the generation
+becomes the epoch. A classic member has to rejoin only when its own assignment changes.
 
 With cooperative rebalancing a member revokes partitions after it got its new assignment, and joins again when it is done. Until
 then it holds more than its assignment says: what it owned when it joined. These partitions become partitions that it must
@@ -11,33 +11,29 @@ revoke, so that no other member gets them before. Apache Kafka does not look at 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from ottla.coordinator.contract import CoordinatorRecord
-from ottla.coordinator.groups.classic.group import ClassicGroup
-from ottla.coordinator.groups.classic.member import ClassicMember
-from ottla.coordinator.groups.consumer.draft import GroupDraft
-from ottla.coordinator.groups.consumer.embedded import by_id
-from ottla.coordinator.groups.consumer.group import ConsumerGroup
-from ottla.coordinator.groups.consumer.member import (
+from ottla.coordinator.contract import CoordinatorRecord, Instant
+from ottla.coordinator.groups.classic.group import STABLE, ClassicGroup, ClassicMember, Protocol
+from ottla.coordinator.groups.consumer.group import (
+    PROTOCOL_TYPE,
     ClassicProtocol,
     ClassicSide,
+    ConsumerGroup,
     ConsumerMember,
     EpochsOf,
     MemberState,
     Partitions,
-    sorted_topics,
-    with_epoch,
-)
-from ottla.coordinator.groups.consumer.records import (
     current_record,
     epoch_record,
     member_record,
+    sorted_topics,
     target_epoch_record,
     target_record,
+    with_epoch,
 )
-from ottla.coordinator.groups.consumer.replaying import apply_all
+from ottla.coordinator.groups.consumer.replay import GroupDraft, apply_all
 from ottla.coordinator.groups.consumer.watch import Watch
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.topics import Topics
@@ -45,16 +41,124 @@ from ottla.errors import DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
 from ottla.ids import Uuid
-from ottla.wire.consumer_protocol import read_assignment, read_subscription
+from ottla.wire.consumer_protocol import read_assignment, read_subscription, version_of, write
+from ottla.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolAssignmentTopicPartition
 
 logger = logging.getLogger("ottla.coordinator")
 
-_POLICIES = ("upgrade", "bidirectional")
+
+# Downgrades a consumer group to a classic group when all remaining members use the classic protocol.
+#
+# The group's epoch becomes the generation, and each member's target becomes its assignment. If a rebalance begins at once,
+# the assignment is what the member holds instead. Apache Kafka uses the targets there too. Members never see those, but if
+# the group is upgraded again before the rebalance is over, they count as held while other members may still hold some of
+# them.
+#
+# The generation is the epoch from before the decision. No member has seen an epoch that the decision itself began: as the
+# generation, it would refuse offset commits until the members have rejoined.
+
+# Encodes assignments for classic members of a consumer group; the coordinator writes them in place of a group leader.
+#
+# `wire/consumer_protocol.py` has the format.
+
+
+def assignment_version(subscription: bytes) -> int:
+    """The version of assignments for a member with this subscription; 0, which all members read, if it is malformed.
+
+    Joining decodes only the subscription of a member's first protocol: that of another may be malformed.
+    """
+    try:
+        return version_of(subscription)
+    except DecodeError:
+        return 0
+
+
+def write_assignment(partitions: Mapping[Uuid, Iterable[int]], topics: Topics, version: int) -> bytes:
+    """Encode partitions in `version`, without those of topics that no longer exist."""
+    found = []
+    for topic_id, indexes in partitions.items():
+        name = topics.name_of(topic_id)
+        if name is not None:
+            found.append(ConsumerProtocolAssignmentTopicPartition(topic=name, partitions=sorted(indexes)))
+    found.sort(key=lambda each: each.topic)
+    return write(ConsumerProtocolAssignment(assigned_partitions=found), version)
+
+
+def by_id(topics: Topics, named: Mapping[str, list[int]]) -> Partitions:
+    """Partitions by topic id, without those of unknown topics."""
+    found = {topics.id_of(name): tuple(sorted(set(indexes))) for name, indexes in named.items()}
+    return {topic_id: indexes for topic_id, indexes in found.items() if topic_id is not None}
+
+
+_MAY_DOWNGRADE = ("downgrade", "bidirectional")
+
+
+def may_downgrade(group: ConsumerGroup, leaving: Collection[ConsumerMember], settings: GroupSettings) -> bool:
+    """Whether the group is downgraded when these members have left."""
+    left = len(group.members) - len(leaving)
+    if left <= 0 or group.classic_count - sum(member.is_classic for member in leaving) != left:
+        return False
+    if settings.group_consumer_migration_policy.lower() not in _MAY_DOWNGRADE:
+        logger.info(
+            "group %s has only classic members left, and stays a consumer group: group.consumer.migration.policy does not "
+            "allow to change it back",
+            group.group_id,
+        )
+        return False
+    if left > settings.group_max_size:
+        logger.info(
+            "group %s has only classic members left, and stays a consumer group: they are %d, and group.max.size is %d",
+            group.group_id,
+            left,
+            settings.group_max_size,
+        )
+        return False
+    return True
+
+
+def as_classic(
+    group: ConsumerGroup,
+    members: Collection[ConsumerMember],
+    generation: int,
+    has_to_rebalance: bool,
+    topics: Topics,
+    now: Instant,
+) -> ClassicGroup:
+    """The classic group of these `members`, in `generation`, the last epoch that they have seen. Not in the table yet."""
+    classic = ClassicGroup(group.group_id)
+    classic.generation = generation
+    for member in members:
+        assert member.classic is not None, f"{member} does not speak the classic protocol"
+        classic.add(
+            ClassicMember(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                member.rebalance_timeout_ms,
+                member.classic.session_timeout_ms,
+                [Protocol(name, metadata) for name, metadata in member.classic.protocols],
+            ),
+            PROTOCOL_TYPE,
+        )
+    classic.protocol_name = classic.vote()
+    for member in members:
+        each = classic.members[member.member_id]
+        version = assignment_version(each.metadata(classic.protocol_name))
+        partitions = member.held() if has_to_rebalance else group.target_of(member.member_id)
+        each.assignment = write_assignment(partitions, topics, version)
+    classic.learn_subscriptions()
+    classic.move_to(STABLE, now)
+    logger.info("group %s is a classic group from now on, in generation %d", group.group_id, generation)
+    return classic
+
+
+_MAY_UPGRADE = ("upgrade", "bidirectional")
 
 
 def check_upgrade(group: ClassicGroup, settings: GroupSettings) -> None:
     """`KafkaError` if the group may not be upgraded."""
-    if settings.group_consumer_migration_policy.lower() not in _POLICIES:
+    if settings.group_consumer_migration_policy.lower() not in _MAY_UPGRADE:
         raise _refused(
             group, "group.consumer.migration.policy does not allow it: stop the members of the classic protocol first"
         )

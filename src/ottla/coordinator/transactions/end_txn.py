@@ -1,7 +1,7 @@
 """Ends transactions: EndTxn from the producer, or a forced abort that fences it.
 
 An end takes two records. The first is the decision (PrepareCommit, PrepareAbort); EndTxn is answered once it is committed. Then
-the host writes markers to the partitions, and the second record (CompleteCommit, CompleteAbort) says that all have theirs.
+the runtime writes markers to the partitions, and the second record (CompleteCommit, CompleteAbort) says that all have theirs.
 After a crash in between, loading the shard sends the markers again.
 
 From transaction version 2 on every end moves the producer to its next epoch, so that a late request of an ended transaction
@@ -22,7 +22,6 @@ from __future__ import annotations
 import logging
 
 from ottla.coordinator.contract import Answer, Effects, Instant, Producer, Reply
-from ottla.coordinator.transactions.markers import markers_of
 from ottla.coordinator.transactions.refusals import (
     check_current,
     check_id,
@@ -32,9 +31,18 @@ from ottla.coordinator.transactions.refusals import (
     impossible,
     needs_bump,
 )
-from ottla.coordinator.transactions.states import ENDING, TransactionState
 from ottla.coordinator.transactions.table import TransactionTable
-from ottla.coordinator.transactions.transaction import EPOCH_BUMP_SINCE, EPOCH_MAX, NO_EPOCH, NO_ID, Transaction, next_of
+from ottla.coordinator.transactions.transaction import (
+    ENDING,
+    EPOCH_BUMP_SINCE,
+    EPOCH_MAX,
+    NO_EPOCH,
+    NO_ID,
+    Transaction,
+    TransactionState,
+    markers_of,
+    next_of,
+)
 from ottla.errors.texts import counted
 from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
@@ -140,5 +148,5 @@ def complete(table: TransactionTable, transactional_id: str, producer: Producer,
     """Write the end of the transaction: every partition has its marker for `producer`."""
     known = table.by_id.get(transactional_id)
     if known is None or known.state not in ENDING or known.producer != producer:
-        return Effects()  # the host reported it before
+        return Effects()  # the runtime reported it before
     return Effects([table.record(known.completed(now.wall_ms))])

@@ -1,12 +1,11 @@
-"""Tests of `ottla.coordinator.groups.consumer.replaying`: records, or an order of them, that Ottla's decisions never write."""
+"""Tests of `ottla.coordinator.groups.consumer.replay`: records, or an order of them, that Ottla's decisions never write."""
 
 import pytest
 from tests.support.shards.consumer_harness import ConsumerHarness, topic_id
 
 from ottla.coordinator.contract import CoordinatorRecord, put, tombstone
-from ottla.coordinator.groups.consumer.group import ConsumerGroup
-from ottla.coordinator.groups.consumer.member import MemberState
-from ottla.coordinator.groups.consumer.replaying import apply
+from ottla.coordinator.groups.consumer.group import ConsumerGroup, MemberState
+from ottla.coordinator.groups.consumer.replay import apply
 from ottla.errors import BrokenInvariant
 from ottla.wire.messages.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,

@@ -6,8 +6,7 @@ import pytest
 from tests.support.shards.transaction_shard import OLD, ShardInHand, code_of
 
 from ottla.coordinator.contract import Producer
-from ottla.coordinator.transactions.states import TransactionState
-from ottla.coordinator.transactions.transaction import EPOCH_MAX
+from ottla.coordinator.transactions.transaction import EPOCH_MAX, TransactionState
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 
