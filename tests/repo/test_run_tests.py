@@ -60,26 +60,6 @@ def test_failures_of_both_parts_are_run_again(tool: ModuleType, monkeypatch: pyt
     assert ["--last-failed" in each for each in ran] == [True, True]
 
 
-def test_tests_are_compiled_beside_the_lint(tool: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    compiled = tmp_path / "compiled"
-    compile_it = f"import sys; open({str(compiled)!r}, 'w').write(' '.join(sys.argv[1:]))"
-    monkeypatch.setattr(tool, "command", lambda part: [sys.executable, "-c", compile_it, part])
-    monkeypatch.setattr(tool, "are_compiled", lambda: True)
-    assert tool.lint_and_compile("true") == 0
-    assert not compiled.exists(), "an earlier run has compiled them"
-    monkeypatch.setattr(tool, "are_compiled", lambda: False)
-    assert tool.lint_and_compile("true") == 0
-    assert compiled.read_text() == "rest --collect-only -q"
-
-
-def test_compiled_tests_are_recognised(tool: ModuleType, tmp_path: Path) -> None:
-    assert not tool.are_compiled(tmp_path)
-    folder = tmp_path / "bystander" / "__pycache__"
-    folder.mkdir(parents=True)
-    (folder / "test_soak.cpython-311-pytest-9.0.0.pyc").touch()
-    assert tool.are_compiled(tmp_path)
-
-
 def test_lint_that_fails_ends_the_run(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool, "are_compiled", lambda: False)
     monkeypatch.setattr(tool, "command", lambda part: [sys.executable, "-c", "import time; time.sleep(600)"])

@@ -1,14 +1,12 @@
 """`make bench-clients`: options, comparisons, tables, and the documents that show the kept run."""
 
-from pathlib import Path
-
 import pytest
 from bench import readme
 from bench import report as documents
-from bench.clients import broker, child, consume, latency, produce, report
-from bench.clients.__main__ import main, read_options
+from bench.clients import broker, consume, latency, produce, report
+from bench.clients.__main__ import main
 from bench.clients.cases import CASES, CONSUME, LATENCY, PRODUCE, Case, filled_records
-from bench.clients.results import ClientResults, comparisons, missing, percentile
+from bench.clients.results import ClientResults, comparisons, missing
 
 FACTS = {
     "python": "3.11",
@@ -57,50 +55,6 @@ def test_each_round_is_compared_with_its_best(results: ClientResults) -> None:
     assert len(rows) == 6
 
 
-def test_tables_have_every_row_and_client(results: ClientResults) -> None:
-    lines = report.markdown_lines(comparisons(results))
-    wanted = "| produce 100 B, send_many, k/s | 400 (310–500) confluent-kafka | 900 (800–1,500) | 2.90 (2.00–3.00) | ≥ 3 × | "
-    assert wanted + "**missed by 3%** |" in lines
-    assert len(report.terminal_text(results).splitlines()) == len(lines) - 1
-    assert "raw protocol" not in lines[0]
-    detail = report.detail_lines(results)
-    assert "| Ottla send_many | 900 k; 1.00 + 0.50; 50 | – | – | – |" in detail
-    assert "| Ottla | 0.50 | 2.00 | – | – | 2.00 | – |" in detail
-
-
-def test_rates_are_shown_beside_the_ceiling(results: ClientResults) -> None:
-    for rate in (3_000_000, 1_000_000, 2_000_000):
-        results.add("produce", "100 B", "raw protocol", figures(rate))
-    lines = report.markdown_lines(comparisons(results))
-    assert "raw protocol" in lines[0]
-    shown = {line.split(" | ")[0]: line.split(" | ")[4] for line in lines[2:]}
-    assert shown["| produce 100 B, send_many, k/s"] == "0.45 of 2,000"
-    assert shown["| produce 100 B, peak memory, MB"] == ""
-    assert shown["| consume 1 KB, keys, asyncio, iterate, k/s"] == ""
-    assert "| raw protocol | 2,000 k; 1.00 + 0.50; 50 | – | – | – |" in report.detail_lines(results)
-
-
-def test_results_survive_their_file(results: ClientResults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "DETAIL", tmp_path / "DETAIL")
-    monkeypatch.setattr(readme, "README", tmp_path / "README")
-    monkeypatch.setattr(report, "RESULTS", tmp_path / "results.json")
-    monkeypatch.setattr(readme, "RESULTS", {name: tmp_path / name for name in readme.RESULTS} | {"clients": report.RESULTS})
-    for document, module in ((readme.README, readme), (documents.DETAIL, report)):
-        document.write_text(f"before\n{module.BEGIN}\nold\n{module.END}\nafter\n")
-    report.write()
-    assert report.NOT_MEASURED in documents.DETAIL.read_text()
-    report.keep(results)
-    kept = report.load()
-    assert kept is not None
-    assert comparisons(kept) == comparisons(results)
-    lines, detail = readme.README.read_text(), documents.DETAIL.read_text()
-    assert "| produce 100 B, send_many, k/s | 400 confluent-kafka | 900 |" in lines
-    assert "1 KB, keys, asyncio" not in lines
-    assert "1 KB, keys, asyncio" in detail
-    assert detail.startswith("before\n")
-    assert detail.endswith(f"{report.END}\nafter\n")
-
-
 def test_documents_show_the_kept_run() -> None:
     shown = documents.DETAIL.read_text(encoding="utf-8")
     measured = readme.with_block(documents.DETAIL, report.detail_block(report.load()), report.BEGIN, report.END)
@@ -128,29 +82,6 @@ def test_every_use_has_its_function() -> None:
     assert {use.name for use in CONSUME} == set(consume.USES)
     assert set(LATENCY) == set(latency.PRODUCERS) == set(latency.CONSUMERS) == set(latency.WAITERS)
     assert filled_records(Case(100, False), 0.1) > max(use.count(Case(100, False), 0.1) for use in CONSUME)
-
-
-def test_only_full_runs_are_kept_unless_asked() -> None:
-    full = read_options([])
-    assert (full.save, full.rounds, full.scale, full.cases) == (True, 3, 1.0, list(CASES))
-    quick = read_options(["--quick"])
-    assert (quick.save, quick.rounds) == (False, 1)
-    assert not read_options(["--kinds", "latency"]).save
-    assert not read_options(["--no-save"]).save
-    part = read_options(["--only", "Ottla send;aiokafka", "--cases", "100 B, keys", "--save"])
-    assert (part.only, part.cases, part.save) == (["Ottla send", "aiokafka"], [Case(100, True)], True)
-    with pytest.raises(SystemExit):
-        read_options(["--cases", "5 B"])
-
-
-def test_percentiles_and_pace() -> None:
-    assert percentile([5.0, 1.0, 3.0], 0.5) == 3.0
-    assert percentile(list(range(1000)), 0.99) == 990
-    assert percentile([1.0], 0.99) == 1.0
-    assert next(iter(latency.ticks(10, 3))) == 0.0
-    assert latency.age_us(latency.stamped()) >= 0
-    assert len(latency.stamped()) == latency.VALUE_BYTES
-    assert child.peak_mb() > 1
 
 
 @pytest.mark.slow

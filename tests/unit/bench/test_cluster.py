@@ -1,28 +1,10 @@
 """`make bench-cluster`: its options, its table and its document."""
 
-import pytest
 from bench import report as documents
 from bench.cluster import report
-from bench.cluster.__main__ import FAILOVERS, IDLE_PARTITIONS, ROUNDS, read_options
 from bench.cluster.rows import GROUPS, figures, table
 from bench.side_by_side.figures import Results
 from bench.side_by_side.table import terminal_text
-
-
-def test_a_full_run_is_kept_and_a_quick_one_is_not() -> None:
-    full, quick = read_options([]), read_options(["--quick"])
-    assert (full.save, full.rounds, full.failovers, full.partitions) == (True, ROUNDS, FAILOVERS, IDLE_PARTITIONS)
-    assert (quick.save, quick.rounds, quick.failovers) == (False, 1, 1)
-    assert read_options(["--quick", "--save", "--rounds", "4"]).save
-    assert read_options(["--no-save"]).rounds == ROUNDS
-
-
-def test_rows_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert read_options([]).rows == GROUPS
-    assert read_options(["--rows", "leader,produce"]).rows == ("leader", "produce")
-    with pytest.raises(SystemExit):
-        read_options(["--rows", "leaders"])
-    assert "there is no row 'leaders'; rows are start, memory" in capsys.readouterr().err
 
 
 def test_every_row_belongs_to_a_group() -> None:
@@ -41,10 +23,6 @@ def test_rows_that_were_measured_are_held_to_their_goals() -> None:
         "cluster:failover": (1.2, "missed by 20%"),
     }
     assert "≤ 0.2 ×" in terminal_text(results)
-
-
-def test_the_number_of_idle_partitions_is_in_the_table() -> None:
-    assert "10,000 idle partitions" in figures(table(10_000), {"partitions:cpu": [2.0]}, {"partitions:cpu": [1.0]})[0].what
 
 
 def test_the_document_has_the_kept_results() -> None:

@@ -5,22 +5,13 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from bench.side_by_side import consume, latency, raw
-from bench.side_by_side.admin import _folders
-from bench.side_by_side.compaction import checkpoint_offset
+from bench.side_by_side import consume, latency
 from bench.side_by_side.errors import BadReply, LoadFailed
 from bench.side_by_side.loads import frames
-from bench.side_by_side.loads.probe import Caller, Load, percentile
+from bench.side_by_side.loads.probe import Caller, Load
 from bench.side_by_side.produce import parse_rate
-from bench.side_by_side.start import API_VERSIONS_REQUEST
-
-from ottla.wire.codec import encode_bytes
-from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 
 STALL_S = 0.3
 
@@ -102,70 +93,6 @@ def test_mean_of_the_latency_tool() -> None:
         latency.parse_mean("org.apache.kafka.common.errors.TimeoutException\n")
 
 
-def test_checkpoints_of_cleaners() -> None:
-    text = "0\n3\ncompaction-x 0 5\ncompaction 1 7\ncompaction 0 1234\n"
-    assert checkpoint_offset(text, "compaction", 0) == 1234
-    assert checkpoint_offset(text, "other", 0) == -1
-    assert checkpoint_offset("", "compaction", 0) == -1
-
-
-def produce_reply(code: int) -> bytes:
-    partition = PartitionProduceResponse(index=5, error_code=code, base_offset=9)
-    body = ProduceResponse(responses=[TopicProduceResponse(name="topic", partition_responses=[partition])])
-    return struct.pack(">ib", 1, 0) + encode_bytes(body, frames.PRODUCE_VERSION)
-
-
-def framed(reply: bytes) -> bytes:
-    return struct.pack(">i", len(reply)) + reply
-
-
-def test_error_code_of_a_produce_reply() -> None:
-    for code in (0, 3, -1):
-        assert frames.produce_error(produce_reply(code), "topic") == code
-    with pytest.raises(BadReply, match=r"Server .* error 3"):
-        frames.produce_check("Server", "topic")(produce_reply(3))
-
-
-def test_first_write_is_repeated_until_the_partition_exists() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        theirs.sendall(framed(produce_reply(3)) + framed(produce_reply(6)) + framed(produce_reply(0)))
-        frames.write_first(ours, b"request;", "topic")
-        assert theirs.recv(100) == b"request;" * 3
-
-
-def test_first_write_is_not_repeated_after_a_final_error() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        theirs.sendall(framed(produce_reply(87)))
-        with pytest.raises(BadReply, match="error 87"):
-            frames.write_first(ours, b"request;", "topic")
-        assert theirs.recv(100) == b"request;"
-
-
-def test_first_request_of_the_start_row_is_one_frame() -> None:
-    size, key, version, _, client_length = struct.unpack_from(">ihhih", API_VERSIONS_REQUEST)
-    assert (size, key, version, client_length) == (len(API_VERSIONS_REQUEST) - 4, 18, 0, 4)
-
-
-def test_folders_of_a_topic_with_a_longer_name_are_not_matched(tmp_path: Path) -> None:
-    for name in ("a-0", "a-1.0123abc-delete", "a-b-0", "a", "b-0"):
-        (tmp_path / name).mkdir()
-    assert sorted(path.name for path in _folders(tmp_path, "a")) == ["a-0", "a-1.0123abc-delete"]
-
-
-def test_percentiles() -> None:
-    values = [float(number) for number in range(100, 0, -1)]
-    assert [percentile(values, share) for share in (0.5, 0.99, 1.0)] == [50, 99, 100]
-    assert percentile([3.0], 0.99) == 3.0
-
-
-def test_saturated_connections_all_get_their_answers(answerer: Answerer) -> None:
-    with Load(callers(answerer, 20), nothing_wrong) as load:
-        rate = load.saturate(1)
-    assert rate >= 20
-
-
 def test_stall_delays_all_requests_that_were_due(answerer: Answerer) -> None:
     answerer.stall_after = 20
     with Load(callers(answerer, 1), nothing_wrong) as load:
@@ -174,19 +101,3 @@ def test_stall_delays_all_requests_that_were_due(answerer: Answerer) -> None:
     assert len(samples) >= 125, "requests become due while the server stalls"
     late = [took_s for _, took_s in samples if took_s > STALL_S / 10]
     assert len(late) >= 15, "not only the one request that the server was busy with"
-
-
-def test_a_bad_reply_ends_a_load(answerer: Answerer) -> None:
-    def refuse(reply: frames.Reply) -> None:
-        raise BadReply("no")
-
-    with Load(callers(answerer, 1), refuse) as load, pytest.raises(BadReply):
-        load.saturate(1)
-
-
-def test_loopback_limit_stores_and_returns_the_data(tmp_path: Path) -> None:
-    bench: Any = SimpleNamespace(folder=tmp_path)
-    rates = raw.limit_round(bench, bytearray(b"x" * 100_000), count=20)
-    assert set(rates) == {"limit in", "limit out"}
-    assert min(rates.values()) > 1
-    assert list(tmp_path.iterdir()) == []

@@ -1,13 +1,12 @@
 """README, docs/benchmarks.md and the plot after a run."""
 
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
 from bench import readme, report
 from bench.side_by_side.figures import Figure, Results, at_least, at_most
 from bench.side_by_side.plot import svg_text
-from bench.side_by_side.table import markdown_lines, terminal_text
+from bench.side_by_side.table import markdown_lines
 
 FACTS = {"kafka": "4.3.0", "python": "3.11", "system": "Linux", "cpu": "a CPU", "memory": "8 GB"}
 
@@ -33,19 +32,6 @@ def test_table_shows_reached_and_missed_goals(results: Results) -> None:
     assert lines[4] == "| many, ms | 2.00 | 9.00 | 4.50 |  |  |"
 
 
-def test_terminal_table_has_every_row(results: Results) -> None:
-    text = terminal_text(results)
-    assert len(text.splitlines()) == 1 + len(results.figures)
-    assert "missed by 50%" in text
-
-
-def test_plot_has_a_bar_and_a_mark_per_goal(results: Results) -> None:
-    root = ElementTree.fromstring(svg_text(results))
-    fills = [element.get("fill") for element in root.iter("{http://www.w3.org/2000/svg}rect")]
-    assert fills.count("#000000") == 3, "one mark for each goal"
-    assert (fills.count("#2a9d6f"), fills.count("#d1495b"), fills.count("#8d99ae")) == (2, 1, 1)
-
-
 @pytest.fixture
 def documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The documents, results and plot of a run in a temporary folder."""
@@ -58,14 +44,6 @@ def documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("documents")
-def test_only_the_block_changes_in_a_document() -> None:
-    assert readme.with_block(readme.README, "new\n") == f"before\n{readme.BEGIN}\nnew\n{readme.END}\nafter\n"
-    readme.README.write_text("no markers")
-    with pytest.raises(SystemExit, match="README has no"):
-        readme.with_block(readme.README, "new\n")
-
-
-@pytest.mark.usefixtures("documents")
 def test_partial_run_replaces_only_its_own_figures(results: Results) -> None:
     report.keep(results)
     again = Results(FACTS)
@@ -74,15 +52,6 @@ def test_partial_run_replaces_only_its_own_figures(results: Results) -> None:
     assert list(report.load().figures) == ["produce:a", "cpu:a", "start", "raw:in", "many:p99"]
     assert report.load().figures["start"].ottla == [100.0]
     assert "| start, ms | 2,000 Apache Kafka | 100 | 0.05 |" in readme.README.read_text()
-
-
-@pytest.mark.usefixtures("documents")
-def test_readme_gets_a_few_rows_and_benchmarks_all(results: Results) -> None:
-    report.keep(results)
-    assert "| raw, MB/s" not in readme.README.read_text()
-    assert "| raw, MB/s" in report.DETAIL.read_text()
-    assert "| start, ms" in readme.README.read_text()
-    assert "| start, ms" in report.DETAIL.read_text()
 
 
 @pytest.mark.skipif(not report.RESULTS.exists(), reason="no run has been kept yet: make bench")
