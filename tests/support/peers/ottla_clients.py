@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
-from tests.support.servers.kafka_server import HANG_S
+from tests.support.servers.loop_thread import LoopThread
 
 import ottla
 from ottla import aio
@@ -31,22 +29,22 @@ class Faces:
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._open: list[Any] = []
-        self._loop = _LoopThread() if kind == "aio" else None
+        self._loop = LoopThread() if kind == "aio" else None
 
-    def producer(self, bootstrap: str, **settings: Any) -> Any:
+    def producer(self, *bootstrap: str, **settings: Any) -> Any:
         return self._made("Producer", bootstrap, settings)
 
-    def consumer(self, bootstrap: str, **settings: Any) -> Any:
+    def consumer(self, *bootstrap: str, **settings: Any) -> Any:
         return self._made("Consumer", bootstrap, settings)
 
-    def admin(self, bootstrap: str, **settings: Any) -> Any:
+    def admin(self, *bootstrap: str, **settings: Any) -> Any:
         return self._made("Admin", bootstrap, settings)
 
-    def _made(self, name: str, bootstrap: str, settings: dict[str, Any]) -> Any:
+    def _made(self, name: str, bootstrap: tuple[str, ...], settings: dict[str, Any]) -> Any:
         if self._loop is None:
-            client = getattr(ottla, name)(bootstrap, **settings)
+            client = getattr(ottla, name)(*bootstrap, **settings)
         else:
-            inner = self._loop.run(lambda: getattr(aio, name)(bootstrap, **settings))
+            inner = self._loop.run(lambda: getattr(aio, name)(*bootstrap, **settings))
             client = (BlockingProducer if name == "Producer" else Blocking)(inner, self._loop)
         self._open.append(client)
         return client
@@ -63,45 +61,59 @@ class Faces:
                 self._loop.stop()
 
 
-class _LoopThread:
-    """An event loop in a thread of its own."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="aio-face", daemon=True)
-        self._thread.start()
-
-    def run(self, call: Callable[[], Any], timeout_s: float | None = HANG_S) -> Any:
-        """The result of `call` on the loop; awaited if it is awaitable."""
-
-        async def made() -> Any:
-            result = call()
-            return await result if inspect.isawaitable(result) else result
-
-        return asyncio.run_coroutine_threadsafe(made(), self._loop).result(timeout_s)
-
-    def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
 class Blocking:
     """An asyncio client whose methods are called from a plain thread."""
 
-    def __init__(self, inner: Any, loop: _LoopThread) -> None:
+    def __init__(self, inner: Any, loop: LoopThread) -> None:
         self._inner = inner
         self._loop = loop
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self._inner, name)
-        return lambda *args, **kwargs: self._loop.run(functools.partial(method, *args, **kwargs))
 
-    def __enter__(self) -> Blocking:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self._loop.is_current:  # a listener, which cannot wait for its own loop
+                return method(*args, **kwargs)
+            result = self._loop.run(functools.partial(method, *args, **kwargs))
+            return Blocking(result, self._loop) if isinstance(result, type(self._inner)) else result
+
+        return call
+
+    def __iter__(self) -> Iterator[Any]:
+        records = aiter(self._inner)
+        try:
+            while True:
+                try:
+                    yield self._loop.run(lambda: anext(records))
+                except StopAsyncIteration:
+                    return
+        finally:
+            self._loop.run(records.aclose)
+
+    def __enter__(self) -> Self:
+        self._loop.run(self._inner.__aenter__)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._loop.run(lambda: self._inner.__aexit__(kind, error, trace))
+
+
+class OnOwnLoop(Blocking):
+    """An asyncio client of the class `kind` on a loop of its own, which ends with the `with` block."""
+
+    def __init__(self, kind: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        loop = LoopThread()
+        try:
+            super().__init__(kind(*args, **kwargs), loop)
+        except BaseException:
+            loop.stop()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            super().__exit__(kind, error, trace)
+        finally:
+            self._loop.stop()
 
 
 class BlockingProducer(Blocking):
@@ -126,7 +138,7 @@ class BlockingProducer(Blocking):
 class BlockingDelivery:
     """The handle of a record sent by an asyncio producer."""
 
-    def __init__(self, inner: Any, loop: _LoopThread) -> None:
+    def __init__(self, inner: Any, loop: LoopThread) -> None:
         self._inner = inner
         self._loop = loop
 

@@ -1,12 +1,11 @@
 """Transactional producers of the Python libraries: confluent-kafka, kafka-python, aiokafka."""
 
-import asyncio
-import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from tests.support.peers.transactions import TransactionFailed
+from tests.support.servers.loop_thread import LoopThread
 
 STEP_S = 60
 INVALID_PRODUCER_EPOCH, PRODUCER_FENCED = 47, 90
@@ -142,8 +141,7 @@ class AioKafkaTransactions:
     """aiokafka, on its own event loop."""
 
     def __init__(self, bootstrap: str, transactional_id: str, timeout_ms: int, more: Mapping[str, str]) -> None:
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self._loop = LoopThread()
         self._settings = {
             "bootstrap_servers": bootstrap,
             "transactional_id": transactional_id,
@@ -180,17 +178,17 @@ class AioKafkaTransactions:
     def close(self) -> None:
         if self._producer is not None:
             self._do(self._producer.stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.stop()
 
     def abandon(self) -> None:
         """Cancel its tasks at once."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.loop.call_soon_threadsafe(self._loop.loop.stop)
 
     def _do(self, step: Coroutine[Any, Any, object]) -> None:
         from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
 
         try:
-            asyncio.run_coroutine_threadsafe(step, self._loop).result(STEP_S)
+            self._loop.run(lambda: step, STEP_S)
         except KafkaError as failure:
             fenced = isinstance(failure, InvalidProducerEpoch | ProducerFenced)
             raise TransactionFailed(f"{type(failure).__name__}: {failure}", fenced) from None

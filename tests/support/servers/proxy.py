@@ -8,12 +8,10 @@ The broker advertises the proxy's port, so that all connections of clients go th
 """
 
 import asyncio
-import threading
-from collections.abc import Coroutine
 from types import TracebackType
-from typing import Any
 
-from tests.support.servers.kafka_server import HANG_S, free_ports
+from tests.support.servers.kafka_server import free_ports
+from tests.support.servers.loop_thread import LoopThread
 
 
 class _Pair:
@@ -38,8 +36,7 @@ class Proxy:
         """Whether new connections are frozen too."""
         self._pairs: set[_Pair] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
+        self._thread = LoopThread()
 
     @property
     def bootstrap(self) -> str:
@@ -74,7 +71,7 @@ class Proxy:
                 for writer in pair.writers:
                     writer.close()
 
-        self._run(close())
+        self._thread.run(close)
 
     # Carrying
 
@@ -88,7 +85,7 @@ class Proxy:
         pair.loses_requests = pair.loses_answers = self.is_frozen
         self._pairs.add(pair)
         for coroutine in (self._carry(pair, reader, to_broker, False), self._carry(pair, from_broker, writer, True)):
-            task = self._loop.create_task(coroutine)
+            task = asyncio.ensure_future(coroutine)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
@@ -107,12 +104,8 @@ class Proxy:
             for each in pair.writers:
                 each.close()
 
-    def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(HANG_S)
-
     def __enter__(self) -> "Proxy":
-        self._thread.start()
-        self._server = self._run(asyncio.start_server(self._accepted, "127.0.0.1", self.port))
+        self._server = self._thread.run(lambda: asyncio.start_server(self._accepted, "127.0.0.1", self.port))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -123,7 +116,5 @@ class Proxy:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-        self._run(close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(HANG_S)
-        self._loop.close()
+        self._thread.run(close)
+        self._thread.stop()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.support.peers.ottla_clients import Faces
 from tests.support.servers.kafka_server import HANG_S
-from tests.unit.client.consumer.conftest import OnLoop
+from tests.unit.client.consumer.conftest import FACES
 
-from ottla import Consumer, Producer, aio
 from ottla.client import patience
 from ottla.client.patience import AGAIN_S, FIRST_S, Patience
 from ottla.testing import Broker
@@ -79,38 +78,18 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "FIRST_S", 0.05)
 
 
-class ProducerOnLoop:
-    """An asyncio producer that is called like the synchronous one."""
-
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
-        self._producer = aio.Producer[bytes, bytes](*args, **settings)
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._producer, name)
-        return lambda *args, **kwargs: asyncio.run_coroutine_threadsafe(method(*args, **kwargs), self._loop).result(HANG_S)
-
-    def end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(HANG_S)
-        self._loop.close()
-
-
 @pytest.fixture(params=["sync", "aio"])
 def make_producer(request: pytest.FixtureRequest, broker: Broker) -> Iterator[Callable[..., Any]]:
-    made: list[Any] = []
+    with Faces(request.param) as faces:
+        made: list[Any] = []
 
-    def make(**settings: Any) -> Any:
-        made.append((Producer if request.param == "sync" else ProducerOnLoop)(broker.bootstrap_servers, **settings))
-        return made[-1]
+        def make(**settings: Any) -> Any:
+            made.append(faces.producer(broker.bootstrap_servers, **settings))
+            return made[-1]
 
-    yield make
-    for each in made:
-        each.close(1)
-        if isinstance(each, ProducerOnLoop):
-            each.end()
+        yield make
+        for each in made:
+            each.close(1)
 
 
 def await_logged(caplog: pytest.LogCaptureFixture, text: str) -> None:
@@ -178,11 +157,8 @@ def test_flush_and_close_say_which_records_they_wait_for(
             broker.faults.clear()
 
 
-FACES: list[Any] = [Consumer, OnLoop]
-
-
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", FACES.values(), ids=FACES)
 def test_short_polls_say_that_they_wait_for_the_coordinator(
     face: Any, broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -198,7 +174,7 @@ def test_short_polls_say_that_they_wait_for_the_coordinator(
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", FACES.values(), ids=FACES)
 def test_polls_without_new_records_say_nothing(face: Any, broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     with face(broker.bootstrap_servers, auto_offset_reset="latest") as consumer:
         consumer.assign(("t", 0))
@@ -209,7 +185,7 @@ def test_polls_without_new_records_say_nothing(face: Any, broker: Broker, caplog
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", FACES.values(), ids=FACES)
 def test_a_commit_says_why_it_waits(face: Any, broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     consumer = face(broker.bootstrap_servers, group_id="c", auto_offset_reset="earliest", **QUICK)
     with consumer, broker.faults.hang("FindCoordinator"):

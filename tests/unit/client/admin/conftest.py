@@ -5,20 +5,20 @@ advertise is skipped by `needs`, so that what runs against Ottla grows with Ottl
 authorizer with everybody as super user; both servers have two log directories.
 """
 
-import asyncio
+import functools
 import itertools
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from tests.support.logs.batches import make_batch
 from tests.support.nodes.fake_node import FakeNetwork, FakeNode
+from tests.support.peers.ottla_clients import Faces
 from tests.support.peers.raw_client import RawClient
 from tests.support.servers.kafka_server import HANG_S, KafkaServer
 from tests.support.servers.ottla_server import start_ottla
 
-from ottla.client.admin import aio, sync
 from ottla.client.real_world import real_client_world
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
@@ -46,48 +46,14 @@ WHERE = ("localhost", 9092)
 _numbers = itertools.count()
 
 
-class Blocking:
-    """The asyncio face under the interface of the synchronous one."""
-
-    def __init__(self, admin: aio.Admin, runner: asyncio.Runner) -> None:
-        self._admin = admin
-        self._runner = runner
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._admin, name)
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            async def run() -> Any:
-                outcome = attribute(*args, **kwargs)
-                return await outcome if isinstance(outcome, Coroutine) else outcome
-
-            outcome = self._runner.run(run())
-            return Blocking(outcome, self._runner) if isinstance(outcome, aio.Admin) else outcome
-
-        return call
-
-
 OpenAdmin = Callable[..., Any]
 
 
 @pytest.fixture(params=["sync", "aio"])
 def open_admin(request: pytest.FixtureRequest) -> Iterator[OpenAdmin]:
     """Opens a client with one of the faces; all are closed after the test."""
-    opened: list[Any] = []
-    runner = asyncio.Runner()
-
-    def open_one(*args: Any, **settings: Any) -> Any:
-        settings.setdefault("default_api_timeout_ms", 60_000)
-        if request.param == "sync":
-            opened.append(sync.Admin(*args, **settings))
-        else:
-            opened.append(Blocking(aio.Admin(*args, **settings), runner))
-        return opened[-1]
-
-    yield open_one
-    for each in opened:
-        each.close()
-    runner.close()
+    with Faces(request.param) as faces:
+        yield functools.partial(faces.admin, default_api_timeout_ms=60_000)
 
 
 @pytest.fixture(scope="session", params=["ottla", pytest.param("apache", marks=(pytest.mark.kafka, pytest.mark.slow))])

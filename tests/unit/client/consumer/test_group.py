@@ -121,7 +121,7 @@ def test_close_raises_nothing_of_a_membership_that_failed_between_polls(face: An
             with broker.faults.fail("ConsumerGroupHeartbeat", "COORDINATOR_LOAD_IN_PROGRESS"):
                 other.subscribe([topic])
                 other.poll(0)
-            events = getattr(other, "_consumer", other)._core.group.events
+            events = getattr(other, "_inner", other)._core.group.events
             waiting = threading.Event()
             for _ in range(600):
                 if events:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.client.consumer.conftest import OnLoop
+from tests.support.peers.ottla_clients import OnOwnLoop
 
 from ottla import Producer
 from ottla.client.consumer.ranges import Ranges
@@ -21,7 +21,7 @@ LONG = 60.0
 
 def chunks(consumer: Any, ranges: Any, **options: Any) -> list[Any]:
     """All chunks of the ranges, from either face."""
-    if not isinstance(consumer, OnLoop):
+    if not isinstance(consumer, OnOwnLoop):
         return list(consumer.read_ranges(ranges, **options))
 
     async def read() -> list[Any]:
