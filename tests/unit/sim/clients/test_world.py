@@ -83,14 +83,6 @@ def test_the_seed_of_a_world_decides_its_randomness() -> None:
     run(body)
 
 
-def test_there_are_no_threads() -> None:
-    threads = NoThreads(GatedHost(SimNetwork().host("client"), asyncio.Event()))
-    for call in (threads.signal, threads.lock, lambda: threads.start_loop("x")):
-        with pytest.raises(NotImplementedError):
-            call()  # type: ignore[operator]
-    assert (threads.thread_id(), threads.process_id()) == (0, 0)
-
-
 def test_what_a_dead_process_has_dropped_belongs_to_an_earlier_generation() -> None:
     async def body(host: GatedHost, gate: asyncio.Event) -> None:
         lineage = NoThreads(host).lineage()

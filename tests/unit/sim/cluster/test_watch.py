@@ -1,4 +1,4 @@
-"""What checkers get to see of running nodes."""
+"""What checkers get to see of running nodes, and how a failed run is told."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,11 @@ import pytest
 
 from ottla.metadata.image.image import MetadataImage
 from ottla.sim.checkers.checker import Violation
-from ottla.sim.cluster.checkers.checker import Answer, ClusterChecker, Logged
+from ottla.sim.cluster.checkers.checker import Answer, ClusterChecker, HeldPartition, Logged
+from ottla.sim.cluster.checkers.partitions import PartitionStates
+from ottla.sim.cluster.run import run_cluster_seed
+from ottla.sim.cluster.troubles import ClusterTroubles
+from ottla.sim.run import RunFailed
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest
 
 
@@ -78,3 +82,44 @@ def test_a_violation_does_not_stop_the_node(on_nodes: Any) -> None:
             nodes.watch.violation.result()
 
     on_nodes(body, Strict())
+
+
+SEED = 3
+"""A run in which replicas join ISRs."""
+
+
+def test_a_violation_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def object_to(checker: PartitionStates, node: str, held: HeldPartition) -> None:
+        raise Violation("found out")
+
+    monkeypatch.setattr(PartitionStates, "partition_held", object_to)
+    with pytest.raises(RunFailed, match="found out"):
+        run_cluster_seed(SEED, replicas=3)
+
+
+def test_a_leader_tells_of_its_high_watermark_before_it_is_killed() -> None:
+    # A leader without followers answers, and is killed before its next turn, in which it would have told.
+    run_cluster_seed(4164, replicas=1)
+
+
+RUN_SEED = 0
+
+
+@pytest.mark.slow
+def test_a_seed_gives_one_run() -> None:
+    first, second = run_cluster_seed(RUN_SEED), run_cluster_seed(RUN_SEED)
+    assert first.trace == second.trace
+    assert first.digest == second.digest
+    assert first.counts["acknowledged"] > 0
+    assert first.counts["epochs"] > 0
+
+
+def test_a_failure_names_the_command_that_replays_it_and_shows_a_timeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(troubles: ClusterTroubles) -> None:
+        raise AssertionError("found out")
+
+    monkeypatch.setattr(ClusterTroubles, "run", fail)
+    replay = rf"found out\n.*python -m ottla.sim --nodes 3 --seed {RUN_SEED} --trace"
+    text = replay + r"\n +time  n1  n2  n3\n(.*\n)*.* C .*active controller"
+    with pytest.raises(RunFailed, match=text):
+        run_cluster_seed(RUN_SEED)

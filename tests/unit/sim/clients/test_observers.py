@@ -1,21 +1,32 @@
-"""Assignments, releases and commits of a member are reported as its requests and answers have them."""
+"""Observers report assignments, commits and transactions of clients as their requests and answers have them."""
 
+from collections.abc import Callable
+from random import Random
 from typing import Any
 
+import pytest
 from tests.support.nodes.sim_stage import TOPIC, Recording, on_stage
 
 from ottla.client_core.machine import Request
 from ottla.errors import NetworkError
 from ottla.errors.codes import ErrorCode
-from ottla.sim.checkers.checker import Place
-from ottla.sim.clients.client import Stage
-from ottla.sim.clients.group_client import GroupClient
+from ottla.sim.checkers.checker import Checker, Checkers, Deletion, Place, Transaction, Violation
+from ottla.sim.clients.app import App, AppObserver, Ending, Vanished, _InputObserver
+from ottla.sim.clients.client import Client, Stage
+from ottla.sim.clients.group_client import Cleaner, GroupClient
 from ottla.sim.clients.member import GroupObserver
+from ottla.sim.loop import VirtualLoop
+from ottla.sim.net import SimNetwork
+from ottla.sim.plan import AppPlan
+from ottla.sim.trace import Trace
 from ottla.wire.base import Message
 from ottla.wire.messages import consumer_group_heartbeat as beats
 from ottla.wire.messages import offset_commit as commits
 from ottla.wire.messages import offset_fetch as fetches
+from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse, OffsetFetchResponseGroup
 
 
 def exchange(observer: GroupObserver, message: Message, response: Any, node: int = 1) -> None:
@@ -141,3 +152,143 @@ def test_committed_offsets_of_a_deposed_coordinator_are_reported_as_such() -> No
         assert checker.events == [("offsets_answered", "g", found, 0.0, 0.0, is_deposed) for is_deposed in (False, True)]
 
     on_stage(body)
+
+
+@pytest.mark.parametrize(("is_asked", "text"), [(False, "the program has asked nothing"), (True, r"has asked to abort a\.1")])
+def test_an_ending_that_was_not_asked_for_fails_the_run(is_asked: bool, text: str) -> None:
+    def body(stage: Stage, checker: Recording) -> None:
+        observer = AppObserver(Client(stage, "a"), "id", "g")
+        commit = EndTxnRequest(transactional_id="id", producer_id=7, producer_epoch=1, committed=True)
+        if is_asked:
+            observer.ending = Ending(Transaction("a.1", "id"), {}, is_commit=False)
+        observer.sent(Request(commit), commit, 5)
+        assert checker.events == []
+
+    with pytest.raises(Violation, match=text):
+        on_stage(body)
+
+
+def test_a_commit_is_reported_with_each_attempt_and_its_new_epoch() -> None:
+    def body(stage: Stage, checker: Recording) -> None:
+        observer = AppObserver(Client(stage, "a"), "id", "g")
+        init = InitProducerIdRequest(transactional_id="id")
+        request = Request(init)
+        observer.sent(request, init, 5)
+        observer.answered(request, InitProducerIdResponse(producer_id=7, producer_epoch=0), 5)
+        ending = observer.ending = Ending(Transaction("a.1", "id"), {Place(TOPIC, 0): 4})
+        message = EndTxnRequest(transactional_id="id", producer_id=7, producer_epoch=0, committed=True)
+        lost, answered = Request(message), Request(message)
+        observer.sent(lost, message, 5)
+        observer.failed(lost, NetworkError("lost"))
+        observer.sent(answered, message, 5)
+        observer.answered(answered, EndTxnResponse(producer_id=7, producer_epoch=1), 5)
+        assert observer.unknown_endings == 1
+        assert [commit.offsets for commit in ending.commits] == [{Place(TOPIC, 0): 4}] * 2
+        wanted = ["commit_requested", "commit_sent"]
+        assert checker.names() == ["producer_handed", *wanted, *wanted, "producer_obeyed", "producer_handed"]
+        assert checker.events[-1][1].epoch == 1
+
+    on_stage(body)
+
+
+class OneRecord:
+    """A consumer whose poll returns something."""
+
+    async def poll(self, *_: Any) -> list[object]:
+        return [object()]
+
+
+def on_app(body: Callable[[App, _InputObserver], None]) -> None:
+    """Call `body` with a program whose group is coordinated by node 1."""
+
+    def with_stage(stage: Stage, _: Recording) -> None:
+        stage.is_coordinator = lambda group, node, since_s: (group, node) == ("app-group", 1)
+        app = App(stage, "app.0", AppPlan("app", True, (2,), 1000), 2, [Place(TOPIC, 0)], [])
+        app._reading = _InputObserver(app)
+        body(app, app._reading)
+
+    on_stage(with_stage)
+
+
+def answer_offsets(observer: _InputObserver, node: int, code: int = ErrorCode.NONE) -> None:
+    message = OffsetFetchRequest()
+    request = Request(message, node)
+    observer.sent(request, message, 10)
+    observer.answered(request, OffsetFetchResponse(groups=[OffsetFetchResponseGroup(error_code=code)]), 10)
+
+
+def test_offsets_of_a_deposed_coordinator_mislead() -> None:
+    def body(app: App, observer: _InputObserver) -> None:
+        answer_offsets(observer, 2, ErrorCode.NOT_COORDINATOR)
+        answer_offsets(observer, 1)
+        assert (observer.coordinator, observer.is_misled) == (1, False)
+        answer_offsets(observer, 2)
+        assert (observer.coordinator, observer.is_misled) == (2, True)
+        answer_offsets(observer, 1)
+        assert observer.is_misled, "some positions are from the deposed one"
+
+    on_app(body)
+
+
+def test_a_misled_program_vanishes_before_its_next_transaction() -> None:
+    def body(app: App, observer: _InputObserver) -> None:
+        answer_offsets(observer, 2)
+        nothing: Any = None
+        consumer: Any = OneRecord()
+        with pytest.raises(Vanished):
+            app._transact(nothing, nothing, consumer, nothing).send(None)
+
+    on_app(body)
+
+
+class Told(Checker):
+    """Collects the outcomes of deletions."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[str] = []
+
+    def deletion_acknowledged(self, deletion: Deletion, answered_s: float) -> None:
+        self.outcomes.append("deleted")
+
+    def deletion_refused(self, deletion: Deletion) -> None:
+        self.outcomes.append("refused")
+
+    def offsets_answered(
+        self, group: str, found: dict[Place, int], requested_s: float, answered_s: float, is_deposed: bool = False
+    ) -> None:
+        self.outcomes.append("deposed" if is_deposed else "unknown")
+
+
+@pytest.mark.parametrize(
+    ("code", "outcomes"),
+    [
+        (ErrorCode.NONE, ["deleted"]),
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ["refused"]),
+        (ErrorCode.NOT_COORDINATOR, []),
+        (ErrorCode.COORDINATOR_NOT_AVAILABLE, []),
+    ],
+)
+def test_a_deletion_that_the_next_coordinator_may_have_is_not_refused(code: ErrorCode, outcomes: list[str]) -> None:
+    told, loop = Told(), VirtualLoop(60)
+
+    async def run() -> None:
+        stage = Stage(1, SimNetwork(Random(1)), Trace(loop), Checkers([told]), ("n1", "n2", "n3"))
+        cleaner = Cleaner(stage, "g", list, has_members=False)
+        cleaner._settle(Deletion("g", None, 0.0), code, 1)
+
+    loop.run(run())
+    assert told.outcomes == outcomes
+
+
+def test_a_deposed_coordinator_may_not_know_a_group() -> None:
+    told, loop = Told(), VirtualLoop(60)
+
+    async def run() -> None:
+        stage = Stage(1, SimNetwork(Random(1)), Trace(loop), Checkers([told]), ("n1", "n2", "n3"))
+        stage.is_coordinator = lambda group, node, since_s: node == 1
+        cleaner = Cleaner(stage, "g", list, has_members=False)
+        for node in (1, 2):
+            cleaner._settle(Deletion("g", None, 0.0), ErrorCode.GROUP_ID_NOT_FOUND, node)
+
+    loop.run(run())
+    assert told.outcomes == ["refused", "unknown", "refused", "deposed"]
