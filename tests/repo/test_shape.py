@@ -21,7 +21,7 @@ def python_files(*roots: str) -> Iterator[Path]:
 
 def text_files() -> Iterator[Path]:
     """Every file that a commit would hold, found without asking git."""
-    yield from (path for path in sorted(ROOT.iterdir()) if path.is_file())
+    yield from (path for path in sorted(ROOT.iterdir()) if path.is_file() and path.name != ".git")  # a file in a worktree
     for folder in (*PYTHON_ROOTS, "docs", ".ci"):
         yield from (path for path in sorted((ROOT / folder).rglob("*")) if path.is_file() and "__pycache__" not in path.parts)
 
