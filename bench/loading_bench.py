@@ -29,7 +29,7 @@ from ottla.broker.runtime.coordinators.runtime import CoordinatorRuntime
 from ottla.coordinator.contract import CoordinatorRecord, NoFastReplay, Producer, put, tombstone
 from ottla.coordinator.transactions.transaction import Transaction, TransactionState, record_of
 from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition, Uuid
-from ottla.log.origin import AppendOrigin
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.records.builder import build_produce_batch
 from ottla.records.control import build_end_marker
 from ottla.wire.log_records import InternalLog, encode_coordinator_key, encode_coordinator_value

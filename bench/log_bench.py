@@ -35,7 +35,7 @@ from ottla.config.topic import LogConfig
 from ottla.env.real import RealClock, RealDisk, ThreadWorkers
 from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation
-from ottla.log.recovery.loading import load_log
+from ottla.log.recovery.log_loader import load_log
 from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch
 from ottla.records.patch import set_base_offset_and_epoch

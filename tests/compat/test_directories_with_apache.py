@@ -16,7 +16,7 @@ from ottla.env.real import RealClock, RealDisk, ThreadWorkers
 from ottla.ids import TopicPartition, Uuid
 from ottla.log.directories.log_directory import DirectoryWorld
 from ottla.log.directories.meta_properties import read_meta_properties
-from ottla.log.directories.opening import open_all
+from ottla.log.directories.startup import open_all
 
 TOPIC = "a.b-c"
 TELL_LOADING = (*QUICK_JVM_FLAGS, "-Dorg.slf4j.simpleLogger.log.kafka.log.LogManager=info")

@@ -15,7 +15,7 @@ from tests.support.logs.open_apaches_log import open_apaches_log, seen_by
 from ottla.log.directories.checkpoint import parse_epochs
 from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation
-from ottla.log.recovery.loading import LoadReport
+from ottla.log.recovery.log_loader import LoadReport
 from ottla.records.batch import iterate_batches
 from ottla.records.reader import read_records
 

@@ -30,9 +30,9 @@ from ottla.config.topic import LogConfig
 from ottla.env import OpenMode
 from ottla.errors import CorruptRecords, KafkaError, LogDirectoryFailed, OttlaError
 from ottla.ids import TopicPartition
-from ottla.log.compaction.candidates import candidate_of
-from ottla.log.origin import AppendOrigin
+from ottla.log.compaction.compactor import candidate_of
 from ottla.log.partition_log import PartitionLog
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.log.read import Isolation
 from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.compression import Codec

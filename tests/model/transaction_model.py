@@ -27,9 +27,8 @@ from ottla.coordinator.transactions.transaction import AT_REST, FOLLOWS, SendMar
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC, TopicPartition
-from ottla.log.origin import AppendOrigin
+from ottla.log.producers.append_checks import AppendOrigin, VerificationState
 from ottla.log.producers.producer_state import ProducerState
-from ottla.log.producers.verification import VerificationState
 from ottla.records.batch import BatchView
 from ottla.records.control import build_end_marker
 

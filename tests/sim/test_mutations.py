@@ -8,10 +8,10 @@ import pytest
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.runtime.metadata_log import MetadataLog
 from ottla.broker.runtime.producer_ids import ProducerIds
-from ottla.log import flush
+from ottla.log import partition_log
 from ottla.log.directories.upkeep import Upkeep
 from ottla.log.producers.producer_state import ProducerState
-from ottla.log.recovery import loading, segment_recovery
+from ottla.log.recovery import log_loader
 from ottla.sim import run
 from ottla.sim.machine import Machine
 from ottla.sim.plan import SCENES, scene_of
@@ -33,7 +33,7 @@ def flushes_sync_nothing(patch: pytest.MonkeyPatch) -> None:
     async def sync_all(log: object, target: int) -> None:
         return
 
-    patch.setattr(flush, "_sync_all", sync_all)
+    patch.setattr(partition_log, "_sync_all", sync_all)
 
 
 def nothing_is_flushed_in_time(patch: pytest.MonkeyPatch) -> None:
@@ -54,17 +54,17 @@ def starts_forget_producers(patch: pytest.MonkeyPatch) -> None:
         state.reset(end_offset)
         return state
 
-    patch.setattr(loading, "rebuild_producers", rebuild)
-    patch.setattr(segment_recovery, "replay_batch", lambda state, view: [])
+    patch.setattr(log_loader, "rebuild_producers", rebuild)
+    patch.setattr(log_loader, "replay_batch", lambda state, view: [])
 
 
 def recovery_cuts_too_much(patch: pytest.MonkeyPatch) -> None:
-    checked_batches: Callable[..., Iterator[Any]] = segment_recovery.checked_batches
+    checked_batches: Callable[..., Iterator[Any]] = log_loader.checked_batches
 
     def all_but_the_last(*where: Any) -> Iterator[Any]:
         yield from list(checked_batches(*where))[:-1]
 
-    patch.setattr(segment_recovery, "checked_batches", all_but_the_last)
+    patch.setattr(log_loader, "checked_batches", all_but_the_last)
 
 
 def appends_stay_in_the_process(patch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from ottla.broker.runtime.coordinators.coordinators import Coordinators
 from ottla.broker.runtime.producer_ids import ProducerIds
 from ottla.broker.services import NodeServices, Services
 from ottla.log.compaction.compactor import Compactor
-from ottla.log.directories.opening import MustStop
+from ottla.log.directories.startup import MustStop
 from ottla.metadata.features import DIRECTORIES_FROM
 
 if TYPE_CHECKING:

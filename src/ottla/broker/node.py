@@ -32,7 +32,7 @@ from ottla.broker.settings import BrokerSettings
 from ottla.broker.storage import Storage
 from ottla.errors import BrokenInvariant, OttlaError
 from ottla.log.directories.log_directory import DirectoryWorld
-from ottla.log.directories.opening import lock_directories
+from ottla.log.directories.startup import lock_directories
 from ottla.records.kernels import variant
 
 if TYPE_CHECKING:

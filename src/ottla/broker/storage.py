@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ottla.log.directories.log_directories import LogDirectories
-    from ottla.log.directories.opening import LockedDirectories
+    from ottla.log.directories.startup import LockedDirectories
 
 
 class Storage:

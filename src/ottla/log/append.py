@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.env import Buffer
 from ottla.errors import CorruptRecords, KafkaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
-from ottla.log.origin import AppendOrigin
-from ottla.log.producers.append_checks import ProducerAppend
-from ottla.log.producers.verification import VerificationState
+from ottla.log.producers.append_checks import AppendOrigin, ProducerAppend, VerificationState
 from ottla.log.segments.offset_index import RELATIVE_OFFSET_MAX
 from ottla.log.segments.roll import FILES_PER_SEGMENT, roll
 from ottla.log.segments.segment import Segment

@@ -1,8 +1,9 @@
 """The log of one partition: its state, and methods for everything that can be done with it.
 
 Owns the folder `topic-N` below a log directory: segments, producer snapshots and the leader epochs. The work is done by
-functions over the log: `append.py`, `read.py`, `flush.py`, `truncate.py`, `segments/roll.py`, `segments/deletion.py`,
-`recovery/loading.py`. Its offsets, in order: log start ≤ last stable ≤ high watermark ≤ log end; recovery point ≤ log end.
+functions over the log: flushing, truncating and closing below the class, the rest in `append.py`, `read.py`,
+`segments/roll.py`, `segments/deletion.py`, `recovery/log_loader.py`. Its offsets, in order: log start ≤ last stable ≤ high
+watermark ≤ log end; recovery point ≤ log end.
 
 Loop rules. One event loop owns a log. Appending, reading and rolling are plain calls that go to the page cache. Calls that wait
 for the device are awaited: `flush`, `truncate_to`, `delete_segments`, `replace_segments`, `delete_due_files`, `close`. The log
@@ -19,13 +20,19 @@ An `OSError` becomes `LogDirectoryFailed`. From then on the log refuses every ca
 unknown.
 """
 
+from __future__ import annotations
+
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.config.topic import LogConfig
 from ottla.env import Clock, Disk, Steps, run_to_end
 from ottla.errors import (
+    BrokenInvariant,
+    CorruptFile,
     KafkaError,
     LogDirectoryFailed,
     OttlaError,
@@ -34,21 +41,27 @@ from ottla.errors import (
 )
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
-from ottla.log import append, closing, flush, read, truncate
+from ottla.log import append, read
 from ottla.log.fast_path.kernels import LogTail
 from ottla.log.leader_epochs import NO_OFFSET, LeaderEpochs
 from ottla.log.producers.producer_limit import ProducerLimit
+from ottla.log.producers.producer_recovery import rebuild_producers
 from ottla.log.producers.producer_snapshot import ProducerSnapshots
 from ottla.log.producers.producer_state import ProducerState
 from ottla.log.read import Isolation, ReadInfo
 from ottla.log.segments import deletion, roll
-from ottla.log.segments.deletion import PendingDeletion
+from ottla.log.segments.deletion import PendingDeletion, retire
+from ottla.log.segments.roll import new_segment
 from ottla.log.segments.segment import Segment
 from ottla.log.segments.segment_list import Segments
 from ottla.log.segments.time_lookup import TimedOffset
 from ottla.log.segments.txn_index import AbortedTxn
 from ottla.records.kernels import BatchLimits, RecordWalk
 from ottla.records.produced.inspection import Inspection
+
+if TYPE_CHECKING:
+    from ottla.env import File
+
 
 DAY_MS = 86_400_000
 
@@ -85,7 +98,7 @@ class LogParts(NamedTuple):
 
 
 class PartitionLog(LogTail):
-    """The log of one partition. Get one from `ottla.log.recovery.loading.load_log`."""
+    """The log of one partition. Get one from `ottla.log.recovery.log_loader.load_log`."""
 
     __slots__ = (
         "_config",
@@ -310,17 +323,17 @@ class PartitionLog(LogTail):
 
     async def flush(self, up_to_offset: int | None = None) -> int:
         """Make everything below `up_to_offset` (default: the log end offset) durable; returns the recovery point."""
-        return await flush.flush(self, up_to_offset)
+        return await flush(self, up_to_offset)
 
     # -- truncating and deleting
 
     async def truncate_to(self, offset: int) -> bool:
         """Cut the log so that it ends at `offset`, or before the batch that holds it; False if it already ends there."""
-        return await truncate.truncate_to(self, offset)
+        return await truncate_to(self, offset)
 
     async def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
         """Drop every record; the next append gets `offset`."""
-        await truncate.truncate_fully_and_start_at(self, offset, log_start_offset)
+        await truncate_fully_and_start_at(self, offset, log_start_offset)
 
     async def delete_segments(self, segments: Sequence[Segment]) -> int:
         """Delete these segments, which must be the oldest of the log, in order; returns how many were deleted."""
@@ -352,7 +365,7 @@ class PartitionLog(LogTail):
 
     async def close(self) -> None:
         """Flush, write a producer snapshot, complete the indexes and close. Every later call raises `LogClosed`."""
-        await closing.close_all([self])
+        await close_all([self])
 
     def fail(self, error: OSError) -> LogDirectoryFailed:
         """Note that the disk has failed; returns the error to raise."""
@@ -377,3 +390,274 @@ class PartitionLog(LogTail):
     def check_writable(self) -> None:
         if self.write_barrier is not None:
             raise self.write_barrier
+
+
+# Flushing a log to the device, in the order that recovery relies on.
+#
+# Before the recovery point passes an offset, all of this is durable: the records and indexes of every segment below it, the
+# names of their files, the snapshots written at rolls, and the leader epochs that begin below it. A truncation during the flush
+# keeps the recovery point where it is.
+
+logger = logging.getLogger("ottla.log")
+
+
+async def flush(log: PartitionLog, up_to_offset: int | None) -> int:
+    """See `PartitionLog.flush`. One flush at a time: a second one must not count files that the first is still syncing."""
+    async with log.flushing:
+        if log.moved_to is None:
+            return await _flush(log, up_to_offset)
+    return await flush(log.moved_to, up_to_offset)  # the partition was moved: that log has the same records
+
+
+async def _flush(log: PartitionLog, up_to_offset: int | None) -> int:
+    log.check_usable()
+    target = log.log_end_offset if up_to_offset is None else min(up_to_offset, log.log_end_offset)
+    if log.flush_wanted_up_to is not None and log.flush_wanted_up_to <= target:
+        log.flush_wanted_up_to = None
+    is_dirty = log.names_unsynced or log.snapshots_unsynced or log.epochs.is_dirty_below(target)
+    if target <= log.recovery_point and not is_dirty:
+        return log.recovery_point
+    truncations = log.truncations
+    try:
+        await _sync_all(log, target)
+    except OSError as error:
+        raise log.fail(error) from error
+    log.check_usable()
+    if truncations == log.truncations:
+        log.recovery_point = max(log.recovery_point, target)
+        log.last_flush_s = log.clock.monotonic_s()
+    return log.recovery_point
+
+
+async def _sync_all(log: PartitionLog, target: int) -> None:
+    # Minus 1: if the recovery point is a segment's end, that segment's indexes were completed by the roll and need a sync too.
+    for segment in log.segments.between(max(0, log.recovery_point - 1), target):
+        if segment not in log.segments:
+            continue  # deleted during an await
+        await segment.sync()
+        if segment is not log.segments.active:
+            segment.release_indexes()
+    while log.snapshots_unsynced:
+        offset = log.snapshots_unsynced[0]
+        if offset in log.snapshots.offsets:
+            await log.snapshots.sync(offset)
+        log.snapshots_unsynced.remove(offset)
+    if log.names_unsynced:
+        log.names_unsynced = False  # before the await: a roll during it sets this again
+        try:
+            await log.disk.sync_directory(log.folder)
+        except BaseException:  # also when cancelled: the names are not durable
+            log.names_unsynced = True
+            raise
+    if log.epochs.is_dirty_below(target):
+        await log.epochs.flush()
+
+
+# Cutting records off a log's end.
+#
+# A follower truncates when its leader has other records. A kill at any point leaves no gap: the segments above are renamed
+# first, highest base offset first; then the last remaining segment is cut. In memory the log ends at the new offset at once.
+# Appends are refused until the files have followed.
+#
+# The producer state is rebuilt separately, from the newest snapshot left and the records after it, and then swapped in.
+
+
+async def truncate_to(log: PartitionLog, offset: int) -> bool:
+    """See `PartitionLog.truncate_to`."""
+    if offset < 0:
+        raise BrokenInvariant(f"{log.partition} cannot be truncated to offset {offset}")
+    async with log.reshaping:
+        log.check_writable()
+        if offset >= log.log_end_offset:
+            # An epoch may have begun here without a single record, and another leader may have won since.
+            log.epochs.truncate_from_end(log.log_end_offset)
+            await _flush_epochs(log)
+            return False
+        if offset < log.segments.first.base_offset:
+            await _restart_at(log, offset, offset)
+            return True
+        await _cut(log, offset)
+        return True
+
+
+async def truncate_fully_and_start_at(log: PartitionLog, offset: int, log_start_offset: int | None) -> None:
+    """See `PartitionLog.truncate_fully_and_start_at`."""
+    async with log.reshaping:
+        log.check_writable()
+        await _restart_at(log, offset, offset if log_start_offset is None else log_start_offset)
+
+
+async def _cut(log: PartitionLog, offset: int) -> None:
+    logger.info("%s: truncating from %d to %d", log.partition, log.log_end_offset, offset)
+    log.write_barrier = BrokenInvariant(f"{log.partition} was written to while it was being truncated")
+    try:
+        above = [segment for segment in log.segments if segment.base_offset > offset]
+        for segment in above:
+            log.segments.remove(segment)
+        active = log.segments.active
+        place = active.find(offset)
+        end_offset = offset if place is None else min(offset, place.base_offset)
+        log.cut_place = (active.base_offset, active.size if place is None else place.position)
+        _shorten(log, end_offset)
+        log.log_start_offset = min(end_offset, log.log_start_offset)
+        await retire(log, reversed(above))
+        active.activate()
+        active.truncate_to(offset, log.clock.now_ms())
+        log.cut_place = None
+        await active.sync()
+        await _rebuild_producers(log)
+        await log.epochs.flush()
+    except OSError as error:
+        raise log.fail(error) from error
+    except CorruptFile as damage:
+        log.failure = log.write_barrier = damage  # half cut: not usable before the next start has recovered it
+        raise
+    log.check_usable()
+    log.write_barrier = None
+
+
+def _shorten(log: PartitionLog, end_offset: int) -> None:
+    log.truncations += 1
+    log.log_end_offset = end_offset
+    log.high_watermark = min(log.high_watermark, end_offset)
+    log.recovery_point = min(log.recovery_point, end_offset)
+    if log.gap_offset is not None and end_offset <= log.gap_offset:
+        log.gap_offset = None
+    log.epochs.truncate_from_end(end_offset)
+    log.flush_wanted_up_to = None
+    log.bound_places.clear()
+
+
+async def _restart_at(log: PartitionLog, offset: int, log_start_offset: int) -> None:
+    """Restart the log with one empty segment at `offset`; drop all others.
+
+    Cuts the log first if it holds `offset`, so that the new segment's files do not collide with existing ones.
+    """
+    logger.info("%s: dropping all records up to %d; the log starts again at %d", log.partition, log.log_end_offset, offset)
+    if log.segments.first.base_offset <= offset < log.log_end_offset:
+        await _cut(log, offset)
+    log.write_barrier = BrokenInvariant(f"{log.partition} was written to while it was being truncated")
+    try:
+        active = log.segments.active
+        keep = active if active.base_offset == offset and not active.size else new_segment(log, offset)
+        dropped = [segment for segment in log.segments if segment is not keep]
+        for segment in dropped:
+            log.segments.remove(segment)
+        log.segments.add(keep)
+        _shorten(log, offset)
+        log.log_start_offset = log_start_offset
+        log.high_watermark = offset
+        log.epochs.clear()
+        await retire(log, reversed(dropped))
+        await _rebuild_producers(log)
+        await log.epochs.flush()
+        await log.disk.sync_directory(log.folder)
+    except OSError as error:
+        raise log.fail(error) from error
+    log.check_usable()
+    log.write_barrier = None
+
+
+async def _rebuild_producers(log: PartitionLog) -> None:
+    producers = await rebuild_producers(
+        log.segments,
+        log.snapshots,
+        partition=str(log.partition),
+        # Not from the log start offset, as Apache does: its checkpoint may be older, and a crash then makes records before it
+        # visible again. An abort that does not cover them would show them to readers of committed records.
+        log_start_offset=log.segments.first.base_offset,
+        end_offset=log.log_end_offset,
+        now_ms=log.clock.now_ms(),
+        expiration_ms=log.options.producer_expiration_ms,
+    )
+    producers.on_high_watermark(log.high_watermark)
+    log.producers = producers
+
+
+async def _flush_epochs(log: PartitionLog) -> None:
+    try:
+        await log.epochs.flush()
+    except OSError as error:
+        raise log.fail(error) from error
+
+
+# Closing logs for a clean shutdown: when it returns, everything that a clean start needs is durable.
+#
+# Logs are closed in pieces. What has to be synced of all logs of a piece is collected on the loop and synced in one call of a
+# worker thread: the first sync writes out much of what the others wait for, and most logs of a large node have nothing to sync.
+# A log that never had a record needs no sync at all: if a power loss takes its empty files, the next start makes them again.
+
+
+class LogClosed(OttlaError):
+    """The log was closed by its owner."""
+
+
+class _Unsynced:
+    """What has to be synced before logs count as closed."""
+
+    def __init__(self) -> None:
+        self.files: list[File] = []
+        self.folders: list[str] = []
+        self.epochs: dict[str, bytes] = {}
+        self.snapshots: list[File] = []
+
+    def add(self, log: PartitionLog) -> None:
+        """Write what is still in memory, and note what is not durable yet."""
+        end_offset = log.log_end_offset
+        active = log.segments.active
+        if not active.is_dormant:
+            active.finish()
+        if log.snapshots.write(log.producers) is not None:
+            log.snapshots_unsynced.append(log.producers.map_end_offset)
+        if end_offset == 0:
+            return
+        # Minus 1: if the recovery point is a segment's end, that segment's indexes were completed by the roll.
+        for segment in log.segments.between(max(0, log.recovery_point - 1), end_offset):
+            if segment is not active:
+                self.files += segment.written_files()
+        self.files += active.written_files()
+        is_name_unsynced = log.names_unsynced
+        for offset in log.snapshots_unsynced:
+            if offset in log.snapshots.offsets:
+                self.snapshots.append(log.snapshots.open(offset))
+                is_name_unsynced = True
+        if log.epochs.is_dirty_below(end_offset):
+            self.epochs[log.epochs.path] = log.epochs.file_content()  # syncs the folder too
+        elif is_name_unsynced:
+            self.folders.append(log.folder)
+
+
+async def close_all(logs: Sequence[PartitionLog]) -> None:
+    """Close logs on one disk. Every later call on them raises `LogClosed`. `LogDirectoryFailed` if the disk fails."""
+    if not logs:
+        return
+    disk, unsynced = logs[0].disk, _Unsynced()
+    async with AsyncExitStack() as held:
+        for log in logs:
+            await held.enter_async_context(log.reshaping)
+            await held.enter_async_context(log.flushing)
+        try:
+            for log in logs:
+                log.check_usable()
+                log.write_barrier = _closed(log)
+                unsynced.add(log)
+            await disk.sync_all(unsynced.files + unsynced.snapshots, unsynced.folders)
+            if unsynced.epochs:
+                await disk.replace_files(unsynced.epochs)
+            for log in logs:
+                log.check_usable()
+                log.recovery_point = log.log_end_offset
+                for segment in log.segments:
+                    segment.close()
+        except OSError as error:
+            failures = [log.fail(error) for log in logs]
+            raise failures[0] from error
+        finally:
+            for snapshot in unsynced.snapshots:
+                snapshot.close()
+        for log in logs:
+            log.failure = log.write_barrier
+
+
+def _closed(log: PartitionLog) -> LogClosed:
+    return LogClosed(f"the log of {log.partition} is closed: load it again before writing to it")

@@ -21,7 +21,7 @@ from tests.support.logs.log_reading import whole_batches
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.log.origin import AppendOrigin
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.log.read import Isolation
 from ottla.records.record import Record
 

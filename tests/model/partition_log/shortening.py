@@ -4,7 +4,7 @@ from tests.model.partition_log import checks
 from tests.model.partition_log.model import Batch
 from tests.model.partition_log.world import LogWorld
 
-from ottla.log.compaction.candidates import candidate_of
+from ottla.log.compaction.compactor import candidate_of
 from ottla.log.names import LOG_SUFFIX
 from ottla.log.retention import apply_retention
 from ottla.log.segments.segment import Segment

@@ -26,7 +26,7 @@ from ottla.log.compaction.plan import CleanerSettings
 from ottla.log.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, parse_segment_file_name
 from ottla.log.partition_log import LogOptions, PartitionLog
 from ottla.log.producers.producer_snapshot import ProducerSnapshots
-from ottla.log.recovery.loading import LoadReport, load_log
+from ottla.log.recovery.log_loader import LoadReport, load_log
 from ottla.sim.disk import Folder, MemoryDisk
 from ottla.sim.world import InPlaceHelpers, ManualClock
 

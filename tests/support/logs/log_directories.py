@@ -14,7 +14,7 @@ from ottla.log.compaction.compactor import Compactor
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.directories.log_directory import DirectoryWorld
 from ottla.log.directories.meta_properties import MetaProperties, write_meta_properties
-from ottla.log.directories.opening import open_all
+from ottla.log.directories.startup import open_all
 from ottla.log.directories.upkeep import Upkeep
 from ottla.sim.disk import MemoryDisk
 from ottla.sim.world import ManualClock

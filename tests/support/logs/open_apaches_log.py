@@ -11,7 +11,7 @@ from ottla.ids import TopicPartition
 from ottla.log.directories.checkpoint import OffsetCheckpoint
 from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation
-from ottla.log.recovery.loading import LoadReport, load_log
+from ottla.log.recovery.log_loader import LoadReport, load_log
 from ottla.sim.world import ManualClock
 
 START_MS = 1_700_000_000_000

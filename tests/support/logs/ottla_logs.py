@@ -12,9 +12,9 @@ from random import Random
 from ottla.config.topic import LogConfig
 from ottla.env.real import RealDisk
 from ottla.log.compaction.compactor import Compactor
-from ottla.log.origin import AppendOrigin
 from ottla.log.partition_log import PartitionLog
-from ottla.log.recovery.loading import load_log
+from ottla.log.producers.append_checks import AppendOrigin
+from ottla.log.recovery.log_loader import load_log
 from ottla.records.builder import build_batch
 from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker

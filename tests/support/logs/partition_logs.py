@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 from tests.support.logs.batches import T0, make_batch, records_of
 
 from ottla.config.topic import LogConfig
-from ottla.log.origin import AppendOrigin
 from ottla.log.partition_log import LogOptions, PartitionLog
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.log.read import Isolation
-from ottla.log.recovery.loading import LoadReport, load_log
+from ottla.log.recovery.log_loader import LoadReport, load_log
 from ottla.records.control import build_end_marker
 from ottla.records.record import Record
 from ottla.sim.disk import MemoryDisk

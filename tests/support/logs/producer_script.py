@@ -14,7 +14,7 @@ from random import Random
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.log.origin import AppendOrigin
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.log.producers.producer_state import ProducerState
 from ottla.records.batch import BatchView
 from ottla.records.layout import HEADER, TRANSACTIONAL

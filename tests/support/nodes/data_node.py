@@ -19,8 +19,8 @@ from ottla.config.topic import LogConfig
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
-from ottla.log.origin import AppendOrigin
 from ottla.log.partition_log import PartitionLog
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.metadata.image.image import MetadataImage
 from ottla.records.control import build_end_marker
 from ottla.wire.codec import decode_all, encode_bytes

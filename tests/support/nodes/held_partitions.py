@@ -29,7 +29,7 @@ from ottla.ids import DIRECTORY_UNASSIGNED, Uuid
 from ottla.log.compaction.compactor import Compactor
 from ottla.log.directories.log_directory import DirectoryWorld
 from ottla.log.directories.meta_properties import MetaProperties, write_meta_properties
-from ottla.log.directories.opening import open_all
+from ottla.log.directories.startup import open_all
 from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import Provenance, ResourceType
 from ottla.sim.disk import Fault, MemoryDisk

@@ -8,7 +8,7 @@ from ottla.config.topic import LogConfig
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.log.append import UnexpectedAppendOffset
-from ottla.log.origin import AppendOrigin
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker

@@ -6,8 +6,8 @@ from tests.support.logs.partition_logs import FOLDER, LogOnDisk, run
 
 from ottla.errors import LogDirectoryFailed, OttlaError
 from ottla.ids import TopicPartition
-from ottla.log.closing import close_all
 from ottla.log.names import LEADER_EPOCH_CHECKPOINT
+from ottla.log.partition_log import close_all
 
 SYNCS = ("sync", "sync_directory", "replace")
 

@@ -9,7 +9,7 @@ from ottla.config.topic import LogConfig
 from ottla.env.real import RealClock, RealDisk, ThreadWorkers
 from ottla.log.names import CLEANED_SUFFIX
 from ottla.log.partition_log import PartitionLog
-from ottla.log.recovery.loading import bytes_to_recover, load_log, recover_folder
+from ottla.log.recovery.log_loader import bytes_to_recover, load_log, recover_folder
 from ottla.log.segments.scan import checked_batches
 from ottla.log.segments.segment import Segment
 

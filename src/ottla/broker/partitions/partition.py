@@ -22,8 +22,8 @@ from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
 from ottla.ids import INTERNAL_TOPICS, TopicPartition, Uuid
 from ottla.log.append import AppendInfo, check_produced
-from ottla.log.origin import AppendOrigin
 from ottla.log.partition_log import PartitionLog
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.log.read import Isolation, ReadInfo
 from ottla.metadata.image.topics import NO_LEADER, PartitionState
 from ottla.records.effort import FULL, SMALL_BYTES, UNLIMITED, Effort, TooExpensive
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ottla.broker.purgatory.delayed_fetch import DelayedFetch
     from ottla.broker.replication.follower_sessions import FollowerWatch
     from ottla.errors import LogDirectoryFailed
-    from ottla.log.producers.verification import VerificationState
+    from ottla.log.producers.append_checks import VerificationState
     from ottla.records.kernels import CheckedBatch
     from ottla.records.produced.validate import ValidBatch
 

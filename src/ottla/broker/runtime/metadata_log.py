@@ -30,9 +30,9 @@ from ottla.log.names import (
     parse_segment_file_name,
     segment_file_name,
 )
-from ottla.log.origin import AppendOrigin
 from ottla.log.partition_log import LogOptions, PartitionLog
-from ottla.log.recovery.loading import load_log
+from ottla.log.producers.append_checks import AppendOrigin
+from ottla.log.recovery.log_loader import load_log
 from ottla.log.retention import apply_retention
 from ottla.log.segments.scan import checked_batches
 from ottla.metadata.features import TRANSACTIONS_FROM, record_version

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.settings import BrokerSettings
-from ottla.log.directories.directory_loading import check_folders, require_meta
 from ottla.log.directories.meta_properties import MetaProperties, WrongDirectory, check_same_node, read_meta_properties
+from ottla.log.directories.startup import check_folders, require_meta
 
 if TYPE_CHECKING:
     from ottla.config.broker import BrokerConfig

@@ -1,4 +1,4 @@
-"""The input and output of a compaction pass, convertible to JSON for a helper process (`job.py`).
+"""The input and output of a compaction pass, convertible to JSON for a helper process (`cleaner.py`).
 
 A pass over one log reads the segments in its plan and writes a `.cleaned` segment for each group of them. It changes nothing
 else: the node swaps the new segments in, group by group, as they are reported.
@@ -6,12 +6,13 @@ else: the node swaps the new segments in, group by group, as they are reported.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ottla.config.topic import LogConfig
 from ottla.errors.texts import counted, sized
+from ottla.log.segments.offset_index import RELATIVE_OFFSET_MAX
 from ottla.log.segments.txn_index import AbortedTxn
 
 DEDUPE_BUFFER_BYTES = 128 * 1024 * 1024
@@ -140,3 +141,36 @@ class CompactionStats:
         return text + (
             f"; {counted(self.records_without_key, 'record')} without key dropped" if self.records_without_key else ""
         )
+
+
+# Which old segments become one new segment. Without grouping, compaction would leave more and more small segments.
+#
+# Neighbours are grouped as long as their current sizes fit into segment.bytes and segment.index.bytes, and the last offset is
+# at most 2^31 - 1 above the base offset: an index stores relative offsets as int32.
+
+
+def group_segments(
+    segments: Sequence[SegmentPlan], segment_bytes: int, segment_index_bytes: int, first_uncleanable_offset: int
+) -> list[list[SegmentPlan]]:
+    """All segments in groups, in order. A segment that is too large by itself is its own group."""
+    groups: list[list[SegmentPlan]] = []
+    size = offset_index_size = time_index_size = 0
+    for number, segment in enumerate(segments):
+        following = segments[number + 1].base_offset if number + 1 < len(segments) else first_uncleanable_offset
+        size += segment.size_bytes
+        offset_index_size += segment.offset_index_bytes
+        time_index_size += segment.time_index_bytes
+        fits = (
+            bool(groups)
+            and size <= segment_bytes
+            and offset_index_size <= segment_index_bytes
+            and time_index_size <= segment_index_bytes
+            and (not segment.size_bytes or following - 1 - groups[-1][0].base_offset <= RELATIVE_OFFSET_MAX)
+        )
+        if fits:
+            groups[-1].append(segment)
+        else:
+            groups.append([segment])
+            size = segment.size_bytes
+            offset_index_size, time_index_size = segment.offset_index_bytes, segment.time_index_bytes
+    return groups

@@ -13,7 +13,7 @@ checkpoint:
     cleaner-offset-checkpoint          ignored: compaction begins at the log start again
     leader-epoch-checkpoint            rebuilt: every batch has its epoch, so the whole log is scanned
 
-`OffsetCheckpoint.read_or_forget` is for the first four; `recovery/loading.py` rebuilds the last.
+`OffsetCheckpoint.read_or_forget` is for the first four; `recovery/log_loader.py` rebuilds the last.
 """
 
 from __future__ import annotations

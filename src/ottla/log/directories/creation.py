@@ -9,23 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.config.topic import LogConfig
 from ottla.errors import KafkaError, LogDirectoryFailed, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid, uuid_text
+from ottla.log.directories.log_directory import LogDirectory
 from ottla.log.directories.partition_metadata import format_partition_metadata, write_partition_metadata
-from ottla.log.directories.placement import by_preference
 from ottla.log.names import PARTITION_METADATA, folder_name
 from ottla.log.partition_log import PartitionLog
-from ottla.log.recovery.loading import load_log
+from ottla.log.recovery.log_loader import load_log
 from ottla.log.recovery.vacant import new_log
 
 if TYPE_CHECKING:
     from ottla.log.directories.log_directories import LogDirectories
     from ottla.log.directories.log_directory import LogDirectory
+
 
 logger = logging.getLogger("ottla.log")
 
@@ -230,3 +231,13 @@ async def _open(home: LogDirectories, directory: LogDirectory, new: NewPartition
     home.place(partition, directory)
     logger.info("made %s in %s", partition, directory.path)
     return log
+
+
+# Chooses the directory of a new partition: the one with the fewest partitions, as Kafka does.
+#
+# Not the one with the fewest bytes: partitions grow, so their number says more about a disk's future load than its bytes today.
+
+
+def by_preference(directories: Iterable[LogDirectory]) -> list[LogDirectory]:
+    """The online directories, best first; of equals the one named first in log.dirs."""
+    return sorted((directory for directory in directories if directory.is_online), key=lambda d: d.partition_count)

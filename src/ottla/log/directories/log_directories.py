@@ -1,7 +1,6 @@
 """All log directories of a node: finds, creates and deletes partitions, and handles failed disks.
 
-One event loop; starts no task and sets no timer. Opening is in `opening.py`, creation in `creation.py`, deletion in
-`removal.py`, periodic work (retention, flushes, removals, checkpoints) in `upkeep.py`.
+One event loop; starts no task and sets no timer. Opening is in `startup.py`, creation in `creation.py`, periodic work (retention, flushes, removals, checkpoints) in `upkeep.py`.
 
 When a directory fails, only its partitions go offline. `lose` says which, and whether the node must stop: it must if the
 metadata log was there or no directory is left. A caller that catches `LogDirectoryFailed` from a log passes it to `lose`. Work
@@ -12,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.config.broker_log import BrokerLogConfig
 from ottla.config.topic import LogConfig
@@ -22,11 +21,13 @@ from ottla.errors import KafkaError, LogDirectoryFailed, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
 from ottla.log.compaction.compactor import Compactor
-from ottla.log.directories import removal
 from ottla.log.directories.creation import Made, NewPartition, make_all
 from ottla.log.directories.folder_deletion import FolderDeletions
 from ottla.log.directories.log_directory import DirectoryWorld, LogDirectory
 from ottla.log.partition_log import LogOptions, PartitionLog
+
+if TYPE_CHECKING:
+    from ottla.log.directories.log_directory import LogDirectory
 
 
 class DirectoryLoss(NamedTuple):
@@ -50,7 +51,7 @@ class LogCounters:
 
 
 class LogDirectories:
-    """The log directories of one node. Get it from `opening.py`."""
+    """The log directories of one node. Get it from `startup.py`."""
 
     def __init__(
         self,
@@ -203,7 +204,7 @@ class LogDirectories:
         """Delete one partition, as `delete_all`; False if it is not on this node. Raises the failure that prevents it."""
         async with self.changing:
             is_here = self.directory_with(partition) is not None or self.future_of(partition) is not None
-            for failure in await removal.delete_all(self, [partition]):
+            for failure in await delete_all(self, [partition]):
                 raise failure
             return is_here
 
@@ -213,17 +214,17 @@ class LogDirectories:
         Returns the failures that prevented some deletions.
         """
         async with self.changing:
-            return await removal.delete_all(self, partitions)
+            return await delete_all(self, partitions)
 
     async def set_stray(self, partition: TopicPartition) -> bool:
         """Rename the folder of a partition that the cluster does not place here to `-stray`; False if it has none here."""
         async with self.changing:
-            return await removal.set_stray(self, partition)
+            return await set_stray(self, partition)
 
     async def drop_future(self, partition: TopicPartition) -> None:
         """Cancel a move: delete the copy of `partition` in the other directory, and keep the log."""
         async with self.changing:
-            await removal.drop_future(self, partition)
+            await drop_future(self, partition)
 
     def _directory_with_damaged(self, partition: TopicPartition) -> LogDirectory | None:
         return next((directory for directory in self.online() if partition in directory.damaged), None)
@@ -324,3 +325,75 @@ class LogDirectories:
                     await copy.truncate_fully_and_start_at(0)
                 except LogDirectoryFailed as failed:
                     self.note_loss(failed)
+
+
+# Removing partitions from the log directories: deleting them, marking them as strays, or cancelling their move.
+#
+# Works on `LogDirectories`; the caller holds its `changing` lock. Many partitions are deleted together: the folders are renamed
+# one after the other, then the directory is synced once and its checkpoints are written once.
+
+
+async def delete_all(home: LogDirectories, partitions: Iterable[TopicPartition]) -> list[LogDirectoryFailed]:
+    """Rename the folders of `partitions`, damaged or not, to be removed later. Those not on this node are skipped.
+
+    Partitions in a directory that has failed, or fails now, stay; returns those failures.
+    """
+    by_directory: dict[str, list[TopicPartition]] = {}
+    failures = []
+    for partition in partitions:
+        directory = home.directory_with(partition)
+        try:
+            if directory is not None:
+                directory.check_online()
+            await drop_future(home, partition)  # first: at a restart, a copy without its log would become the partition
+        except LogDirectoryFailed as failed:
+            failures.append(failed)
+            continue
+        if directory is not None:
+            by_directory.setdefault(directory.path, []).append(partition)
+    for directory in home.directories:
+        if (together := by_directory.get(directory.path)) is not None:
+            try:
+                await _delete_in(home, directory, together)
+            except LogDirectoryFailed as failed:
+                failures.append(failed)
+    return failures
+
+
+async def _delete_in(home: LogDirectories, directory: LogDirectory, partitions: list[TopicPartition]) -> None:
+    async with AsyncExitStack() as pauses:
+        for partition in partitions:
+            await pauses.enter_async_context(home.compaction_paused(partition))
+        await home.deletions.delete(directory, partitions, home.topic_defaults.file_delete_delay_ms)
+    await _forget(home, directory, partitions)
+
+
+async def set_stray(home: LogDirectories, partition: TopicPartition) -> bool:
+    """Rename the folder of a partition that the cluster does not place here to `-stray`; False if it has none here."""
+    directory = home.directory_with(partition)
+    if directory is None:
+        return False
+    directory.check_online()
+    await drop_future(home, partition)
+    async with home.compaction_paused(partition):
+        await home.deletions.set_stray(directory, partition)
+    await _forget(home, directory, [partition])
+    return True
+
+
+async def _forget(home: LogDirectories, directory: LogDirectory, partitions: list[TopicPartition]) -> None:
+    for partition in partitions:
+        home.displace(partition)
+    if home.compactor is not None:
+        await directory.guarded(home.compactor.forget(directory.path, partitions))
+    # Their entries must go: a new partition of the same name must not get the old log start or recovery point.
+    await directory.write_checkpoints()
+
+
+async def drop_future(home: LogDirectories, partition: TopicPartition) -> None:
+    """Cancel a move: delete the copy of `partition` in the other directory, and keep the log."""
+    directory = home.future_of(partition)
+    if directory is not None and directory.is_online:
+        await home.deletions.delete_future(directory, partition)
+        home.copied_at.pop(partition, None)
+        await directory.write_checkpoints()

@@ -15,11 +15,10 @@ from typing import NamedTuple
 from ottla.env import Clock, DirectoryLock, Disk, Helpers
 from ottla.errors import CorruptFile, LogDirectoryFailed, OttlaError
 from ottla.ids import TopicPartition, Uuid
-from ottla.log.closing import close_all
 from ottla.log.directories.checkpoint import OffsetCheckpoint
 from ottla.log.directories.clean_shutdown import CleanShutdown, write_clean_shutdown
 from ottla.log.names import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
-from ottla.log.partition_log import PartitionLog
+from ottla.log.partition_log import PartitionLog, close_all
 
 logger = logging.getLogger("ottla.log")
 

@@ -28,7 +28,7 @@ from ottla.records.decline import Decline
 if TYPE_CHECKING:
     from ottla.env import Buffer
     from ottla.log.fast_path.kernel_producers import ProducersTail, ProducerTail
-    from ottla.log.producers.verification import VerificationState
+    from ottla.log.producers.append_checks import VerificationState
     from ottla.records.kernel_batch import BatchLimits, CheckedBatch
 
 _PLACE = layout.PLACE

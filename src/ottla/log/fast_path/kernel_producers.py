@@ -19,8 +19,8 @@ from ottla.records import layout
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ottla.log.producers.append_checks import VerificationState
     from ottla.log.producers.producer_entry import ProducerEntry
-    from ottla.log.producers.verification import VerificationState
 
 _TRANSACTIONAL_OR_CONTROL = layout.TRANSACTIONAL | layout.CONTROL
 _TRANSACTIONAL = layout.TRANSACTIONAL

@@ -14,17 +14,61 @@ already in the log, or collects what `ProducerState.apply` applies once the byte
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.log.fast_path.kernels import ProducersTail
-from ottla.log.origin import AppendOrigin
 from ottla.log.producers.producer_entry import NO_EPOCH, NO_SEQUENCE, BatchMetadata, ProducerEntry
-from ottla.log.producers.verification import VerificationState
 from ottla.records.batch import BatchView
 from ottla.records.control import parse_end_marker
 from ottla.records.reader import read_records
+
+# The proof that a transaction coordinator knows of a transaction in this partition.
+#
+# Between the request to the coordinator and its response, an end marker may be written and a new transaction begin. The
+# response must count only for the verification that sent the request. So the object's identity is the token: an append is
+# verified if it carries the same object that the partition still holds.
+
+
+class VerificationState:
+    """One verification: waiting for the coordinator, or confirmed and not yet used."""
+
+    __slots__ = ("epoch", "lowest_sequence", "started_ms", "supports_epoch_bump")
+
+    def __init__(self, started_ms: int, sequence: int, epoch: int, supports_epoch_bump: bool) -> None:
+        self.started_ms = started_ms
+        self.lowest_sequence = sequence
+        """The lowest first sequence that waits for this verification. A batch above it must not be appended before it."""
+        self.epoch = epoch
+        self.supports_epoch_bump = supports_epoch_bump
+        """Whether the producer uses transaction version 2, where each transaction has its own epoch."""
+
+    def note(self, sequence: int, epoch: int) -> None:
+        """Note another batch that waits for this verification."""
+        if epoch == self.epoch:
+            self.lowest_sequence = min(self.lowest_sequence, sequence)
+        elif epoch > self.epoch:
+            self.epoch = epoch
+            self.lowest_sequence = sequence
+
+
+# The origin of an append: client, coordinator or replication. It decides how much is checked before the append.
+
+
+class AppendOrigin(Enum):
+    """Where an append comes from."""
+
+    CLIENT = "client"
+    """A producer: everything is checked."""
+    COORDINATOR = "coordinator"
+    """A group or transaction coordinator on this node: producer epochs are checked. Its batches have no sequences."""
+    REPLICATION = "replication"
+    """The leader's log, or this log's own bytes at recovery. They were checked when first written and are not checked again."""
+    RAFT_LEADER = "raft leader"
+    """The leader of the metadata quorum. Its batches have no producers."""
+
 
 SEQUENCE_MAX = 2**31 - 1
 EPOCH_MAX = 2**15 - 1

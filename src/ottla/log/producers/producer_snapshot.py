@@ -3,7 +3,7 @@
 Format (big endian): version int16 = 1 | crc uint32, the CRC-32C of all that follows | count int32 | per producer: id int64,
 epoch int16, last sequence int32, last offset int64, offset delta int32, timestamp int64, coordinator epoch int32, first offset
 of the open transaction int64. Absent sequences and offsets are -1. Only the last batch of a producer is kept: see
-`producer_recall.py` for the four before it.
+`producer_recovery.py` for the four before it.
 
 A snapshot saves replaying the log. A missing or damaged one costs only time: a damaged one is removed, and the next older one
 is used. So `write` need not wait for the device.

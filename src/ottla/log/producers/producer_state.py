@@ -18,10 +18,8 @@ from typing import NamedTuple
 from ottla.errors import BrokenInvariant, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.log.fast_path.kernels import ProducersTail
-from ottla.log.origin import AppendOrigin
-from ottla.log.producers.append_checks import CompletedTransaction, ProducerAppend
+from ottla.log.producers.append_checks import AppendOrigin, CompletedTransaction, ProducerAppend, VerificationState
 from ottla.log.producers.producer_entry import ProducerEntry
-from ottla.log.producers.verification import VerificationState
 
 LATE_TRANSACTION_GRACE_MS = 5 * 60_000
 

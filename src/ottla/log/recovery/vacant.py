@@ -54,7 +54,7 @@ async def sync_empty_files(disk: Disk, folders: Sequence[str]) -> None:
 def vacant_log(disk: Disk, clock: Clock, folder: str, config: LogConfig, options: LogOptions) -> PartitionLog:
     """The log in a folder of which `holds_no_record` is true, after a clean shutdown or `sync_empty_files`.
 
-    Neither has synced the names of the files (`closing.py`), so the first flush does.
+    Neither has synced the names of the files (`close_all`), so the first flush does.
     """
     segment = Segment(disk, folder, 0, config, now_ms=clock.now_ms(), known_size=0, is_durable=True, has_txn_index=False)
     segment.is_dormant = True

@@ -10,7 +10,7 @@ from ottla.broker.runtime.metadata_log import MetadataLog, log_config
 from ottla.errors import BrokenInvariant, CorruptFile, LogDirectoryFailed
 from ottla.ids import Uuid
 from ottla.log.directories.partition_metadata import write_partition_metadata
-from ottla.log.origin import AppendOrigin
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.raft.log_view import check_position, covers
 from ottla.raft.snapshots import SnapshotId, build_snapshot
 from ottla.records.builder import build_batch

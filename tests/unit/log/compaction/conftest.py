@@ -12,7 +12,7 @@ from ottla.config.topic import LogConfig
 from ottla.log.compaction.compactor import Compactor
 from ottla.log.compaction.plan import CleanerSettings, CompactionStats
 from ottla.log.partition_log import LogOptions, PartitionLog
-from ottla.log.recovery.loading import load_log
+from ottla.log.recovery.log_loader import load_log
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
 from ottla.sim.disk import MemoryDisk

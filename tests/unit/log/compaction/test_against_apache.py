@@ -12,11 +12,10 @@ from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.config.topic import LogConfig
 from ottla.env.real import RealDisk
-from ottla.log.compaction.candidates import candidate_of
-from ottla.log.compaction.compactor import Compactor
+from ottla.log.compaction.compactor import Compactor, candidate_of
 from ottla.log.compaction.plan import CleanerSettings
 from ottla.log.partition_log import LogOptions, PartitionLog
-from ottla.log.recovery.loading import load_log
+from ottla.log.recovery.log_loader import load_log
 from ottla.log.segments.segment import Segment
 from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.compression import Codec

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ottla.env import OpenMode
-from ottla.log.compaction.cleaning import CleaningPass
+from ottla.log.compaction.cleaner import CleaningPass
 from ottla.log.compaction.offset_map import SLOT_BYTES
 from ottla.log.compaction.plan import CleanedGroup, CompactionPlan, LastRecord, SegmentPlan
 from ottla.log.segments.txn_index import AbortedTxn

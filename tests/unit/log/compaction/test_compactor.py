@@ -15,7 +15,7 @@ from ottla.config.topic import LogConfig
 from ottla.env import HelperDied, OpenMode
 from ottla.errors import LogDirectoryFailed
 from ottla.log.compaction.plan import CleanerSettings
-from ottla.log.origin import AppendOrigin
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker
 

@@ -13,7 +13,7 @@ from ottla.errors import OttlaError
 from ottla.log.compaction.compactor import Compactor
 from ottla.log.compaction.plan import CleanerSettings
 from ottla.log.partition_log import LogOptions, PartitionLog
-from ottla.log.recovery.loading import load_log
+from ottla.log.recovery.log_loader import load_log
 from ottla.sim.disk import MemoryDisk
 from ottla.sim.world import InPlaceHelpers, ManualClock
 

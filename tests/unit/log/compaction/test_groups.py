@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.log.compaction.groups import group_segments
-from ottla.log.compaction.plan import SegmentPlan
+from ottla.log.compaction.plan import SegmentPlan, group_segments
 from ottla.log.segments.offset_index import RELATIVE_OFFSET_MAX
 
 MANY = 1 << 40

@@ -12,7 +12,7 @@ from ottla.env import Helpers
 from ottla.env.real import ProcessHelpers, RealDisk, ThreadWorkers
 from ottla.log.compaction.compactor import Compactor
 from ottla.log.partition_log import PartitionLog
-from ottla.log.recovery.loading import load_log
+from ottla.log.recovery.log_loader import load_log
 from ottla.sim.world import ManualClock
 
 CONFIG = LogConfig(cleanup_policy=("compact",), segment_bytes=20_000)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.log.compaction.unpacking import RECORDS_MAX, NeedsHelper, unpacked, work_bytes
+from ottla.log.compaction.cleaner import RECORDS_MAX, NeedsHelper, unpacked, work_bytes
 from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch
 from ottla.records.compression import Codec

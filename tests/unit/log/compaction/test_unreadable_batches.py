@@ -8,7 +8,7 @@ from tests.support.logs.compaction_logs import committed_records
 
 from ottla.env import OpenMode
 from ottla.log.compaction.compactor import INLINE_UNPACKED_BYTES_MAX
-from ottla.log.origin import AppendOrigin
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.builder import build_batch
 from ottla.records.compression import Codec

@@ -8,10 +8,10 @@ from ottla.env import HelperDied, OpenMode
 from ottla.errors import BrokenInvariant, DirectoryInUse, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
-from ottla.log.directories import directory_loading
+from ottla.log.directories import startup
 from ottla.log.directories.clean_shutdown import CleanShutdown, read_clean_shutdown
 from ottla.log.directories.log_directories import LogDirectories
-from ottla.log.directories.opening import MustStop
+from ottla.log.directories.startup import MustStop
 from ottla.sim.world import InPlaceHelpers
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -261,7 +261,7 @@ def test_broken_invariant_is_not_taken_for_damage(monkeypatch: pytest.MonkeyPatc
     node = two_partitions()
     node.close()
     with monkeypatch.context() as patch:
-        patch.setattr(directory_loading, "load_log", broken)
+        patch.setattr(startup, "load_log", broken)
         with pytest.raises(BrokenInvariant):
             node.open()
     node.open()
@@ -271,7 +271,7 @@ def test_broken_invariant_is_not_taken_for_damage(monkeypatch: pytest.MonkeyPatc
 
 
 def test_large_logs_are_recovered_by_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directory_loading, "RECOVER_IN_PLACE_BYTES_MAX", 100)
+    monkeypatch.setattr(startup, "RECOVER_IN_PLACE_BYTES_MAX", 100)
     node = two_partitions()
     small = node.create("small")
     run(node.upkeep.write_high_watermarks())
@@ -299,7 +299,7 @@ def test_log_whose_helper_died_is_recovered_on_the_loop(monkeypatch: pytest.Monk
         async def run(self, *_: object) -> dict[str, object]:
             raise HelperDied("killed")
 
-    monkeypatch.setattr(directory_loading, "RECOVER_IN_PLACE_BYTES_MAX", 100)
+    monkeypatch.setattr(startup, "RECOVER_IN_PLACE_BYTES_MAX", 100)
     node = two_partitions()
     ends = {name: end[2] for name, end in node.ends().items()}
     node.crash(helpers=lambda _disk: Dying())
@@ -307,7 +307,7 @@ def test_log_whose_helper_died_is_recovered_on_the_loop(monkeypatch: pytest.Monk
 
 
 def test_nothing_goes_to_helpers_after_a_clean_shutdown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directory_loading, "RECOVER_IN_PLACE_BYTES_MAX", 0)
+    monkeypatch.setattr(startup, "RECOVER_IN_PLACE_BYTES_MAX", 0)
     node = two_partitions()
     node.close()
     helpers = InPlaceHelpers(node.disk, node.clock)

@@ -7,7 +7,7 @@ from tests.support.logs.partition_logs import run
 
 from ottla.env import OpenMode
 from ottla.ids import TopicPartition
-from ottla.log.directories.opening import MustStop
+from ottla.log.directories.startup import MustStop
 from ottla.log.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, segment_file_name
 from ottla.sim.disk import Fault
 

@@ -13,8 +13,8 @@ from ottla.ids import TopicPartition
 from ottla.log.directories.folder_deletion import PartitionGone
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.directories.relocation import Relocation, begin, found_at_start
-from ottla.log.origin import AppendOrigin
 from ottla.log.partition_log import PartitionLog
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.records.control import build_end_marker
 
 PIECE_BYTES = 500

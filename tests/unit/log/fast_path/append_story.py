@@ -15,8 +15,7 @@ from tests.support.logs.partition_logs import FOLDER, SMALL, LogOnDisk
 
 from ottla.config.topic import LogConfig
 from ottla.errors import KafkaError
-from ottla.log.origin import AppendOrigin
-from ottla.log.producers.verification import VerificationState
+from ottla.log.producers.append_checks import AppendOrigin, VerificationState
 from ottla.log.read import Isolation
 from ottla.records.checksum import crc32c
 from ottla.records.compression import Codec

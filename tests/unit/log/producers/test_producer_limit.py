@@ -8,10 +8,10 @@ import pytest
 from ottla.config.topic import LogConfig
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.log.origin import AppendOrigin
 from ottla.log.partition_log import LogOptions, PartitionLog
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.log.producers.producer_limit import COUNT_MS, PROTECTED_MS, ProducerLimit
-from ottla.log.recovery.loading import load_log
+from ottla.log.recovery.log_loader import load_log
 from ottla.records.builder import build_batch
 from ottla.records.control import build_end_marker
 from ottla.records.kernels import Record

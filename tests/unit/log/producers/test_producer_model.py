@@ -6,7 +6,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from ottla.errors import KafkaError
-from ottla.log.origin import AppendOrigin
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.log.producers.producer_entry import BatchMetadata
 from ottla.log.producers.producer_state import ProducerState
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.logs.batches import make_batch
 
-from ottla.log.origin import AppendOrigin
-from ottla.log.producers.producer_recall import Recalled, recall_batches
+from ottla.log.producers.append_checks import AppendOrigin
+from ottla.log.producers.producer_recovery import Recalled, recall_batches
 from ottla.log.producers.producer_snapshot import decode_snapshot, encode_snapshot
 from ottla.log.producers.producer_state import ProducerState
 from ottla.records.batch import BatchView

@@ -8,8 +8,7 @@ from tests.support.logs.producer_script import run_script
 
 from ottla.errors import BrokenInvariant, KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.log.origin import AppendOrigin
-from ottla.log.producers.append_checks import CompletedTransaction
+from ottla.log.producers.append_checks import AppendOrigin, CompletedTransaction
 from ottla.log.producers.producer_entry import BatchMetadata, ProducerEntry
 from ottla.log.producers.producer_state import EndedTransaction, ProducerState
 from ottla.records.batch import BatchView

@@ -10,7 +10,7 @@ from tests.support.logs.partition_logs import FOLDER, LogOnDisk, run
 from ottla.env import OpenMode
 from ottla.errors import CorruptFile, LogDirectoryFailed
 from ottla.log.names import segment_file_name
-from ottla.log.recovery.loading import bytes_to_recover, load_log, recover_folder
+from ottla.log.recovery.log_loader import bytes_to_recover, load_log, recover_folder
 
 LAST = ".log"
 

@@ -7,8 +7,7 @@ from ottla.config.topic import LogConfig
 from ottla.env.real import ProcessHelpers, RealClock, RealDisk
 from ottla.log.names import LOG_SUFFIX
 from ottla.log.partition_log import LogOptions
-from ottla.log.recovery.loading import load_log
-from ottla.log.recovery.recovery_job import MODULE, RecoveredElsewhere, recovery_job
+from ottla.log.recovery.log_loader import MODULE, RecoveredElsewhere, load_log, recovery_job
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
 

@@ -10,7 +10,7 @@ from tests.support.logs.partition_logs import FOLDER, LogOnDisk, run
 from ottla.errors import CorruptFile
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.names import LEADER_EPOCH_CHECKPOINT
-from ottla.log.recovery.segment_recovery import note_epoch
+from ottla.log.recovery.log_loader import note_epoch
 from ottla.records.batch import BatchView
 from ottla.sim.disk import MemoryDisk
 

@@ -20,7 +20,7 @@ from ottla.coordinator.contract import Producer
 from ottla.errors import KafkaError, drop_frames
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.ids import TopicPartition
-from ottla.log.producers.verification import VerificationState
+from ottla.log.producers.append_checks import VerificationState
 from ottla.records.layout import HEADER_SIZE, PRODUCER_ID_AT
 
 if TYPE_CHECKING:

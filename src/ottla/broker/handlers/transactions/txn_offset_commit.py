@@ -32,7 +32,7 @@ from ottla.wire.messages.txn_offset_commit import (
 if TYPE_CHECKING:
     from ottla.broker.runtime.coordinators.hosted_shard import HostedShard
     from ottla.coordinator.groups.shard import GroupShard
-    from ottla.log.producers.verification import VerificationState
+    from ottla.log.producers.append_checks import VerificationState
 
 LOAD_IN_PROGRESS_SINCE = 2
 ABORTABLE_SINCE = 4

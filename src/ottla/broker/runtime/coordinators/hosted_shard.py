@@ -28,7 +28,7 @@ from ottla.errors import KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
 from ottla.ids import OFFSETS_TOPIC
-from ottla.log.origin import AppendOrigin
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.records.builder import build_produce_batch
 from ottla.records.compression import Codec
 from ottla.wire.log_records import encode_coordinator_key, encode_coordinator_value
@@ -36,7 +36,7 @@ from ottla.wire.log_records import encode_coordinator_key, encode_coordinator_va
 if TYPE_CHECKING:
     from ottla.broker.handlers.fast_path.kernel_commit_records import Commit
     from ottla.env import Clock
-    from ottla.log.producers.verification import VerificationState
+    from ottla.log.producers.append_checks import VerificationState
     from ottla.records.kernels import Row
     from ottla.wire.base import Message, Part
 

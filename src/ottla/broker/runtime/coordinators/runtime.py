@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition
     from ottla.broker.partitions.partitions import Partitions
     from ottla.env import Clock
-    from ottla.log.producers.verification import VerificationState
+    from ottla.log.producers.append_checks import VerificationState
 
 logger = logging.getLogger("ottla.coordinator")
 

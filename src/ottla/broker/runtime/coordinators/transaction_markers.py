@@ -15,7 +15,7 @@ from ottla.coordinator.contract import Producer
 from ottla.errors import KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC, TopicPartition
-from ottla.log.origin import AppendOrigin
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.records.control import build_end_marker
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from tests.support.peers.fetching import bytes_of, fetch_of, found, node, part, 
 
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
-from ottla.log.origin import AppendOrigin
-from ottla.log.producers.verification import VerificationState
+from ottla.log.producers.append_checks import AppendOrigin, VerificationState
 from ottla.records.control import build_end_marker
 from ottla.wire.base import Message
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse, ReplicaState

@@ -14,7 +14,7 @@ from ottla.coordinator.contract import Answer, Effects, Instant, Producer, Reply
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC
-from ottla.log.origin import AppendOrigin
+from ottla.log.producers.append_checks import AppendOrigin
 from ottla.log.read import Isolation
 from ottla.records.batch import iterate_batches
 from ottla.records.control import build_end_marker

@@ -9,17 +9,22 @@ job. It leaves the folder as a clean shutdown would, so that the node's own load
 """
 
 import logging
+import zlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 from ottla.config.topic import LogConfig
-from ottla.env import Clock, Disk
-from ottla.errors import CorruptFile, CorruptRecords, LogDirectoryFailed
+from ottla.env import Clock, Disk, HelperWorld
+from ottla.errors import CorruptFile, CorruptRecords, KafkaError, LogDirectoryFailed
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.names import (
+    CLEANED_SUFFIX,
     DELETED_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
+    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
     parse_folder_name,
@@ -27,18 +32,19 @@ from ottla.log.names import (
     segment_file_name,
 )
 from ottla.log.partition_log import LogOptions, LogParts, PartitionLog
-from ottla.log.producers.producer_loading import rebuild_producers
+from ottla.log.producers.producer_recovery import rebuild_producers, replay_batch
 from ottla.log.producers.producer_snapshot import ProducerSnapshots
 from ottla.log.producers.producer_state import ProducerState
 from ottla.log.recovery.folder_repair import needs_repair, repair_folder
-from ottla.log.recovery.segment_recovery import note_epoch, recover_segment
 from ottla.log.recovery.vacant import holds_no_record, vacant_log
 from ottla.log.segments.deletion import PendingDeletion
-from ottla.log.segments.overflow import split_overflowed
-from ottla.log.segments.scan import checked_batches, find_offset, headers
+from ottla.log.segments.offset_index import RELATIVE_OFFSET_MAX
+from ottla.log.segments.scan import checked_batches, damage, find_offset, headers
 from ottla.log.segments.segment import Segment, SegmentOverflow
 from ottla.log.segments.segment_list import Segments
 from ottla.log.segments.sparse_index import CorruptIndex
+from ottla.log.segments.txn_index import AbortedTxn
+from ottla.records.batch import BatchView
 
 logger = logging.getLogger("ottla.log")
 
@@ -423,7 +429,7 @@ class _Loader:
         log = PartitionLog(self.disk, self.clock, self.folder, self.partition, self.config, self.options, parts)
         log.pending_deletions = self.pending
         log.gap_offset = self.report.gap_offset
-        # The shutdown of a log without records syncs no names (`closing.py`).
+        # The shutdown of a log without records syncs no names (`close_all`).
         log.names_unsynced = not self.is_untouched or end_offset == 0
         report = self.report
         report.log_start_offset, report.log_end_offset, report.recovery_point = (
@@ -432,3 +438,185 @@ class _Loader:
             self.recovery_point,
         )
         return log
+
+
+# Recovering one segment after an unclean shutdown: checks every batch and rebuilds the indexes.
+#
+# A torn or damaged batch is cut off, with everything after it, since recovery cannot know which records belong after a gap.
+# Batches of the formats before magic 2 are not damage: they raise an error, since cutting them off would lose whole records.
+
+OLD_MESSAGE_OVERHEAD = 12
+OLD_MESSAGE_SIZE_MIN = 14
+
+
+class Recovered(NamedTuple):
+    """The result of the recovery of a segment."""
+
+    next_offset: int
+    bytes_cut: int
+    reason: str
+    """Why bytes were cut off; empty if none were."""
+
+
+def recover_segment(segment: Segment, producers: ProducerState, epochs: LeaderEpochs) -> Recovered:
+    """Check every batch, cut damage off, and rebuild indexes, epochs and producers from what is left.
+
+    `producers` must be the state at the segment's base offset; afterwards it is the state at its end.
+    """
+    file = segment.file
+    segment.begin_rebuild()
+    segment.txn_index.reset()
+    valid, next_offset, reason = 0, segment.base_offset, ""
+    try:
+        for position, view in checked_batches(file, 0, file.size):
+            _check_offsets(view, next_offset, position)
+            for ended in replay_batch(producers, view):
+                if ended.aborted:
+                    segment.txn_index.append(
+                        AbortedTxn(ended.producer_id, ended.first_offset, ended.last_offset, ended.last_stable_offset)
+                    )
+            segment.index_batch(position, view)
+            note_epoch(epochs, view)
+            valid, next_offset = position + view.size, view.next_offset
+    except (CorruptRecords, KafkaError) as error:
+        _refuse_old_format(segment, valid)
+        reason = str(error)
+    cut = file.size - valid
+    if cut:
+        file.truncate(valid)
+    segment.finish()
+    return Recovered(next_offset, cut, reason)
+
+
+def note_epoch(epochs: LeaderEpochs, view: BatchView) -> None:
+    """Make `epochs` agree with the epoch of a batch.
+
+    The checkpoint may have entries of records that a truncation or a power loss removed. Where it contradicts a batch, its
+    entries from there on are dropped. It is no contradiction if its first entry, or the entry of the batch's own epoch, begins
+    after the batch: the checkpoint was cut at a log start that a crash then undid. In that case later entries are kept, since
+    compaction may have left no batch of those epochs. Entries added here for batches before the log start are removed once the
+    start is known.
+    """
+    epoch, offset = view.leader_epoch, view.base_offset
+    known = epochs.epoch_for(offset)
+    if epoch < 0 or known == epoch:
+        return
+    later = [entry for entry in epochs.entries if entry[1] > offset and entry[0] >= epoch]
+    if known is not None and (not later or later[0][0] != epoch):
+        later = []
+    epochs.truncate_from_end(offset)
+    epochs.assign(epoch, offset)
+    for later_epoch, start_offset in later:
+        epochs.assign(later_epoch, start_offset)
+
+
+def _check_offsets(view: BatchView, next_offset: int, position: int) -> None:
+    if view.base_offset < next_offset or view.last_offset_delta < 0:
+        raise CorruptRecords(f"the batch begins at offset {view.base_offset}, where {next_offset} or more was due", position)
+
+
+def _refuse_old_format(segment: Segment, position: int) -> None:
+    """`CorruptFile` if there is a whole message of magic 0 or 1 at `position`, rather than damage."""
+    head = segment.file.read(position, OLD_MESSAGE_OVERHEAD + 5)
+    if len(head) < OLD_MESSAGE_OVERHEAD + 5 or head[16] > 1:
+        return
+    size = int.from_bytes(head[8:12], "big", signed=True)
+    if not OLD_MESSAGE_SIZE_MIN <= size <= segment.size - position - OLD_MESSAGE_OVERHEAD:
+        return
+    body = segment.file.read(position + OLD_MESSAGE_OVERHEAD, size)
+    if zlib.crc32(body[4:]) == int.from_bytes(body[:4], "big"):
+        raise CorruptFile(
+            segment.file.path,
+            position,
+            f"a message of the old format (magic {head[16]}) begins here, which Kafka 4 no longer writes",
+            "Copy the topic with a Kafka 3 broker, which converts it, or move the folder away",
+        )
+
+
+# Splitting a segment that spans more offsets than its indexes can name.
+#
+# Kafka before 1.1 could write such segments. The parts are written as `.cleaned`, synced, and swapped in like the segments of a
+# compaction, so a kill at any point leaves either the old segment or all of the parts.
+
+COPY_CHUNK_BYTES = 1 << 20
+
+
+async def split_overflowed(segment: Segment, config: LogConfig, now_ms: int) -> None:
+    """Replace the files of `segment` by those of several segments. The caller must then reopen the log's segments.
+
+    `CorruptFile` if its offsets do not rise: then the file is damaged, and this is not a segment of an old Kafka.
+    """
+    parts: list[tuple[int, int]] = []
+    """(base offset, first position)"""
+    next_offset = segment.base_offset
+    for position, view in headers(segment.file, 0, segment.size):
+        if view.base_offset < next_offset:
+            raise damage(segment.file, position, f"offset {view.base_offset} comes where {next_offset} or more was due")
+        next_offset = view.next_offset
+        if not parts:
+            parts.append((segment.base_offset, position))
+        if view.last_offset - parts[-1][0] > RELATIVE_OFFSET_MAX:
+            parts.append((view.base_offset, position))
+    new = []
+    for number, (base_offset, start) in enumerate(parts):
+        end = parts[number + 1][1] if number + 1 < len(parts) else segment.size
+        part = Segment.create(segment.disk, segment.folder, base_offset, config, now_ms=now_ms, state=CLEANED_SUFFIX)
+        for position in range(start, end, COPY_CHUNK_BYTES):
+            part.file.append(segment.file.read(position, min(COPY_CHUNK_BYTES, end - position)))
+        part.rebuild_indexes()
+        await part.sync()
+        part.close()
+        new.append(part)
+    await segment.disk.sync_directory(segment.folder)
+    for part in reversed(new):
+        await part.change_state(SWAP_SUFFIX)
+    await segment.change_state(DELETED_SUFFIX)
+    for part in new:
+        await part.change_state("")
+
+
+# The helper process's side of recovering a large log: it leaves the folder as a clean shutdown would.
+#
+# No other process may have the log open during the job. The job is what `recovery_job` returns; the result is a `LoadReport`.
+
+MODULE = "ottla.log.recovery.log_loader"
+
+
+def recovery_job(
+    folder: str, config: LogConfig, options: LogOptions, recovery_point: int, log_start_offset: int
+) -> dict[str, object]:
+    """The job of recovering the log in `folder`."""
+    return {
+        "folder": folder,
+        "config": config.to_json(),
+        "producer_expiration_ms": options.producer_expiration_ms,
+        "recovery_point": recovery_point,
+        "log_start_offset": log_start_offset,
+    }
+
+
+async def run_job(job: Mapping[str, Any], world: HelperWorld) -> dict[str, object]:
+    """Recover the log."""
+    report = await recover_folder(
+        world.disk,
+        world.clock,
+        job["folder"],
+        LogConfig.from_json(job["config"]),
+        LogOptions(producer_expiration_ms=job["producer_expiration_ms"]),
+        recovery_point=job["recovery_point"],
+        log_start_offset=job["log_start_offset"],
+    )
+    return report.as_json()
+
+
+class RecoveredElsewhere(NamedTuple):
+    """The result of a finished job, as far as the node needs it to load the log."""
+
+    recovery_point: int
+    log_start_offset: int
+    gap_offset: int | None
+    notes: list[str]
+
+    @classmethod
+    def from_json(cls, report: Mapping[str, Any]) -> "RecoveredElsewhere":
+        return cls(report["recovery_point"], report["log_start_offset"], report["gap_offset"], report["notes"])

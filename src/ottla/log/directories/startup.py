@@ -1,4 +1,4 @@
-"""Opening log directories: all checks come before the first change.
+"""Opens all log directories of a node: locked and checked first, loaded when the settings of their topics are known.
 
 `open_directories` takes the locks and checks that the directories are this node's, before anything in them is changed: a wrong
 one is refused with one sentence and stays as it was. `load_directory` then opens the logs of one directory, several at a time;
@@ -14,13 +14,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
+from ottla.config.broker_log import BrokerLogConfig
 from ottla.config.topic import LogConfig
 from ottla.env import Disk, HelperDied, OpenMode
 from ottla.errors import BrokenInvariant, LogDirectoryFailed, OttlaError
 from ottla.errors.texts import counted
-from ottla.ids import TopicPartition
+from ottla.ids import TopicPartition, Uuid
+from ottla.log.compaction.compactor import Compactor
 from ottla.log.directories.clean_shutdown import read_clean_shutdown, remove_clean_shutdown
+from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.directories.log_directory import Checkpoints, DirectoryWorld, LogDirectory
 from ottla.log.directories.meta_properties import (
     MetaProperties,
@@ -31,11 +36,13 @@ from ottla.log.directories.meta_properties import (
     write_meta_properties,
 )
 from ottla.log.directories.partition_metadata import read_partition_metadata
+from ottla.log.directories.relocation import finish_switched
 from ottla.log.names import CLUSTER_METADATA_TOPIC, LOG_SUFFIX, FolderName, parse_folder_name, segment_file_name
 from ottla.log.partition_log import LogOptions, PartitionLog
-from ottla.log.recovery.loading import bytes_to_recover, load_log
-from ottla.log.recovery.recovery_job import MODULE, RecoveredElsewhere, recovery_job
+from ottla.log.producers.producer_limit import ProducerLimit
+from ottla.log.recovery.log_loader import MODULE, RecoveredElsewhere, bytes_to_recover, load_log, recovery_job
 from ottla.log.recovery.vacant import holds_no_record, sync_empty_files
+from ottla.records.produced.inspection import Inspection
 
 logger = logging.getLogger("ottla.log")
 
@@ -321,3 +328,90 @@ class _DirectoryLoader:
         for note in recovered.notes:
             logger.warning("%s: %s", folder, note)
         return recovered
+
+
+class MustStop(OttlaError):
+    """The node cannot start or continue with the directories that are left."""
+
+
+class LockedDirectories(NamedTuple):
+    """Locked and checked directories, not yet loaded: the metadata log is read first, since it has the topics' settings."""
+
+    world: DirectoryWorld
+    config: BrokerLogConfig
+    directories: list[LogDirectory]
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster that all of them belong to; empty if every one has failed."""
+        return next((directory.cluster_id for directory in self.directories if directory.is_online), "")
+
+    @property
+    def metadata_directory_id(self) -> Uuid:
+        """The id of the directory that has the metadata log; `MustStop` if it has failed."""
+        directory = next(each for each in self.directories if each.path == self.config.metadata_log_dir)
+        if directory.failure is not None:
+            raise MustStop(
+                f"the node cannot work without its metadata log: {directory.failure.brief}. {directory.failure.remedy}"
+            )
+        assert directory.directory_id is not None, "a directory that is online has its id"
+        return directory.directory_id
+
+    async def load(
+        self, topic_configs: TopicConfigs, *, options: LogOptions | None = None, compactor: Compactor | None = None
+    ) -> LogDirectories:
+        """Open all logs; see `open_all`. The locks are released if that fails."""
+        limit = ProducerLimit(self.config.ottla_max_producer_ids, self.world.clock)
+        options = options or LogOptions(
+            producer_expiration_ms=self.config.producer_id_expiration_ms, inspection=Inspection(), producer_limit=limit
+        )
+        at_once = self.config.num_recovery_threads_per_data_dir
+        online = [directory for directory in self.directories if directory.is_online]
+        try:
+            await asyncio.gather(*(load_directory(self.world, each, topic_configs, options, at_once) for each in online))
+        except BaseException:
+            self.release()
+            raise
+        opened = LogDirectories(self.world, self.config, options, self.directories, compactor)
+        limit.states = lambda: (log.producers for directory in self.directories for log in directory.logs.values())
+        await finish_switched(opened)
+        if (reason := opened.reason_to_stop()) is not None:
+            self.release()
+            raise MustStop(reason)
+        return opened
+
+    def release(self) -> None:
+        """Release the locks."""
+        for directory in self.directories:
+            directory.release()
+
+
+async def lock_directories(
+    world: DirectoryWorld, config: BrokerLogConfig, *, node_id: int, cluster_id: str | None = None
+) -> LockedDirectories:
+    """Lock and check all directories of a node. `DirectoryInUse`, `WrongDirectory` or `CorruptFile` if it must not start."""
+    config = replace(
+        config,
+        log_dirs=tuple(map(world.disk.absolute, config.log_dirs)),
+        metadata_log_dir=world.disk.absolute(config.metadata_log_dir),
+    )
+    paths = list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
+    return LockedDirectories(world, config, await open_directories(world, paths, config.metadata_log_dir, node_id, cluster_id))
+
+
+async def open_all(
+    world: DirectoryWorld,
+    config: BrokerLogConfig,
+    topic_configs: TopicConfigs,
+    *,
+    node_id: int,
+    cluster_id: str | None = None,
+    options: LogOptions | None = None,
+    compactor: Compactor | None = None,
+) -> LogDirectories:
+    """Lock, check and load all directories. `topic_configs` has the settings of a topic by name.
+
+    `DirectoryInUse`, `WrongDirectory` or `CorruptFile` before anything is changed; `MustStop` if too much has failed.
+    """
+    locked = await lock_directories(world, config, node_id=node_id, cluster_id=cluster_id)
+    return await locked.load(topic_configs, options=options, compactor=compactor)
