@@ -1,6 +1,7 @@
 """All log directories of a node: finds, creates and deletes partitions, and handles failed disks.
 
-One event loop; starts no task and sets no timer. Opening is in `startup.py`, creation in `creation.py`, periodic work (retention, flushes, removals, checkpoints) in `upkeep.py`.
+One event loop; starts no task and sets no timer. Opening is in `startup.py`, creation in `creation.py`, periodic work
+(retention, flushes, removals, checkpoints) in `upkeep.py`.
 
 When a directory fails, only its partitions go offline. `lose` says which, and whether the node must stop: it must if the
 metadata log was there or no directory is left. A caller that catches `LogDirectoryFailed` from a log passes it to `lose`. Work
