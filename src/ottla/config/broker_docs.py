@@ -285,6 +285,11 @@ _WORDS: dict[str, str] = {
     ),
     "ssl.keystore.password": "The password of ssl.keystore.location, for JKS and PKCS12.",
     "ssl.keystore.type": "The kind of ssl.keystore.location: JKS, PKCS12 or PEM.",
+    "ssl.principal.mapping.rules": (
+        "How the subject of a client's certificate becomes the name of its principal: a list of DEFAULT and "
+        "RULE:pattern/replacement/ (with L or U at the end for lower or upper case); the first whose pattern matches all of "
+        "the subject counts. If none does, the client's first request closes its connection."
+    ),
     "ssl.protocol": "The newest version of TLS that may be used.",
     "ssl.truststore.certificates": "The trusted certificates as PEM text, in place of ssl.truststore.location.",
     "ssl.truststore.location": (

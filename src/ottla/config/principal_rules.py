@@ -60,7 +60,7 @@ class PrincipalRules:
             if match[1]:
                 rules.append(None)
             elif match[2] is not None:
-                rules.append(_Rule(_compiled(match[2]), match[3], match[4]))
+                rules.append(_rule(*match.group(2, 3, 4)))
         return cls(text, tuple(rules))
 
     def name(self, subject: str) -> str | None:
@@ -81,11 +81,22 @@ class PrincipalRules:
         return f"PrincipalRules({self.text!r})"
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _rule(pattern: str, replacement: str, case: str) -> _Rule:
     try:
-        return re.compile(re.sub(r"(?<!\\)\(\?<(?![=!])", "(?P<", pattern))
+        compiled = re.compile(re.sub(r"(?<!\\)\(\?<(?![=!])", "(?P<", pattern))
     except re.error as error:
-        raise ValueError(f"the pattern {pattern!r} is no regular expression: {error}") from None
+        raise ValueError(f"the pattern {pattern!r} is no regular expression that Python reads: {error}") from None
+    # What follows fails in Java too, with the first certificate.
+    for found in re.finditer(r"\\.|\$(?:([0-9]+)|\{(\w+)\})?", replacement, re.DOTALL):
+        digits, named = found.groups()
+        is_wrong = digits is None and found[0] == "$"
+        is_wrong |= digits is not None and not compiled.groups and int(digits[:1]) > 0
+        if is_wrong or (named is not None and named not in compiled.groupindex):
+            raise ValueError(
+                f"the replacement {replacement!r} has {found[0]}, and the pattern {pattern!r} has no such group: write \\$ for "
+                "the sign itself"
+            )
+    return _Rule(compiled, replacement, case)
 
 
 def _expand(replacement: str, match: re.Match[str]) -> str:
@@ -97,7 +108,7 @@ def _expand(replacement: str, match: re.Match[str]) -> str:
         if escaped is not None:
             return escaped
         if named is not None:
-            return match[named] or "" if named in match.re.groupindex else reference[0]
+            return match[named] or ""
         # Java reads as many digits as there are groups: with three groups, $12 is the first one and a 2.
         used = len(digits)
         while used > 1 and int(digits[:used]) > count:

@@ -41,6 +41,10 @@ KEPT_FRAMES: Final = 3
 
 _OWN_REFERENCES: Final = 3
 
+_TLS_HANDSHAKE: Final = 0x160300
+_TLS_HANDSHAKE_NEWEST: Final = 0x160304
+"""How a TLS handshake begins: the kind of record and the version. As a size it is 369 MB."""
+
 Reserve = Callable[[int], bool]
 """Asks for so many more bytes of memory; False: refused."""
 
@@ -154,10 +158,7 @@ class FrameSplitter:
         while filled - start >= 4:
             (size,) = _SIZE.unpack_from(ahead, start)
             if not 0 <= size <= self._size_bytes_max:
-                raise InvalidFrame(
-                    f"the peer announced a frame of {size} bytes, where 0 to {self._size_bytes_max} are allowed: "
-                    "it may not be speaking Kafka's protocol, or may be sending too much at once"
-                )
+                raise InvalidFrame(_explain_size(size, self._size_bytes_max))
             start += 4
             if size > filled - start:
                 self._begin(size, start, filled)
@@ -210,3 +211,15 @@ class FrameSplitter:
                 self.reserved_bytes = wanted
                 return wanted
         return capacity
+
+
+def _explain_size(size: int, size_max: int) -> str:
+    if _TLS_HANDSHAKE <= size >> 8 <= _TLS_HANDSHAKE_NEWEST:
+        return (
+            "the peer began a TLS handshake where no TLS is spoken: its security.protocol must be PLAINTEXT or SASL_PLAINTEXT "
+            "here, or it has the wrong port"
+        )
+    return (
+        f"the peer announced a frame of {size} bytes, where 0 to {size_max} are allowed: "
+        "it may not be speaking Kafka's protocol, or may be sending too much at once"
+    )

@@ -23,7 +23,7 @@ from ottla.broker.requests.context import CloseConnection, Handled, Pending, Req
 from ottla.broker.requests.pipeline import HandlerModule, RequestPipeline
 from ottla.broker.services import Services
 from ottla.config.listeners import Listener
-from ottla.env import Network, Sendable, Stream, World
+from ottla.env import Network, Sendable, Stream, TlsOptions, World
 from ottla.env.net import DEFAULT_OPTIONS, SocketOptions
 from ottla.errors import BrokenInvariant, DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode
@@ -169,10 +169,16 @@ class FrameClient:
 
     @classmethod
     async def connect(
-        cls, network: Network, host: str, port: int, is_reading: bool = True, options: SocketOptions = DEFAULT_OPTIONS
+        cls,
+        network: Network,
+        host: str,
+        port: int,
+        is_reading: bool = True,
+        options: SocketOptions = DEFAULT_OPTIONS,
+        tls: TlsOptions | None = None,
     ) -> "FrameClient":
         client = cls()
-        client.stream = await network.connect(host, port, client.owner, options)
+        client.stream = await network.connect(host, port, client.owner, options, tls)
         if is_reading:
             client.stream.resume()
         return client

@@ -60,14 +60,19 @@ class Authority:
             f"/CN={name}", "-keyout", self._key, "-out", self.certificate,
         )  # fmt: skip
 
-    def issue(self, name: str, alternative_names: Sequence[str] = (), *, is_expired: bool = False) -> Issued:
-        """A certificate for `name`, with alternative names such as `DNS:localhost`. An expired one ended in the year 2001."""
+    def issue(
+        self, name: str, alternative_names: Sequence[str] = (), *, is_expired: bool = False, subject: str | None = None
+    ) -> Issued:
+        """A certificate for `name`, with alternative names such as `DNS:localhost`. An expired one ended in the year 2001.
+
+        `subject` is its whole subject, if that is more than the common name: `/C=DE/O=Acme/CN=name`, the broadest part first.
+        """
         stem = f"{name}-expired" if is_expired else name
         request, extensions = self.folder / f"{stem}.csr", self.folder / f"{stem}.ext"
         issued = Issued(self.folder / f"{stem}.pem", self.folder / f"{stem}.key")
         openssl(
-            "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={name}",
-            "-keyout", issued.key, "-out", request,
+            "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
+            subject or f"/CN={name}", "-utf8", "-keyout", issued.key, "-out", request,
         )  # fmt: skip
         names = f"subjectAltName={','.join(alternative_names)}\n" if alternative_names else ""
         if is_expired:

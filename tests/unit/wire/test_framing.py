@@ -73,6 +73,12 @@ def test_impossible_sizes_are_refused_before_anything_is_allocated(size: int) ->
     assert isinstance(caught.value, DecodeError)
 
 
+@pytest.mark.parametrize("start", ["16030100", "16030302"])
+def test_a_tls_handshake_is_called_by_its_name(start: str) -> None:
+    with pytest.raises(InvalidFrame, match="began a TLS handshake where no TLS is spoken"):
+        FrameSplitter(104_857_600).feed(bytes.fromhex(start))
+
+
 def test_the_largest_allowed_frame_and_an_empty_one() -> None:
     assert FrameSplitter(100).feed(framed([bytes(100), b""])) == [bytes(100), b""]
 

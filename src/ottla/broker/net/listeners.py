@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from ottla.broker.net.connection import Connection
 from ottla.broker.net.limits import ConnectionLimits, ListenerCount
 from ottla.broker.net.settings import NetSettings
+from ottla.broker.net.tls_connection import TlsConnection
 from ottla.broker.requests.context import ConnectionInfo
 from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.broker.requests.request_log import request_log
@@ -198,7 +199,7 @@ class Listeners:
         info = ConnectionInfo(
             self._next_id, listener.count.name, stream.peer, listener.is_controller, security=listener.security
         )
-        connection = Connection(
+        connection = (TlsConnection if listener.security.uses_tls else Connection)(
             stream,
             info,
             self.pipeline,
