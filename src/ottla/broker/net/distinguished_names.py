@@ -1,8 +1,8 @@
 """The subject of a certificate as text, as Java writes it: RFC 2253, the most specific part first.
 
 Only the outline of the DER encoding is read, as far as the subject; OpenSSL has verified the certificate before. Attributes of
-a type without a name in RFC 2253, such as e-mail addresses, and values that are no text appear as `1.2.840.113549.1.9.1=#1605…`:
-the object id and the value's DER in hexadecimal digits.
+a type without a name in RFC 2253, such as e-mail addresses, and values that are no text appear as
+`1.2.840.113549.1.9.1=#1605…`: the object id and the DER of the value in hexadecimal digits.
 """
 
 from __future__ import annotations
