@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from ottla.metadata.image.image import MetadataImage
 
 
+_BACK_S = 0.05
+
+
 class BrokerRole:
     """The broker of one node. `is_local`: the only controller is in this process. `on_broken` is called when it must stop."""
 
@@ -94,17 +97,17 @@ class BrokerRole:
         ):
             self._tell(self.membership.register_again())
         if self._services is not None:
-            self._services.moves.metadata_changed()
+            self._services.moves.metadata_changed(delta.changed_topics)
             self._services.replication.metadata_changed(delta)
             self._services.coordinators.metadata_changed(delta, image)
 
     def _check_registration(self, image: MetadataImage) -> None:
-        """Register again if this broker was unregistered; stop if another process has taken over its id.
+        """Come back if someone has unregistered, fenced or shut down this broker; stop if another process has its id.
 
         Two processes with one id would both lead its partitions, and what one acknowledges the other would not have.
         """
         if self.membership.is_removed(image):
-            self._tell(self.membership.rejoin())
+            self._tell(self._back(self.membership.rejoin()))
         elif (other := self.membership.successor(image)) is not None:
             self._on_broken(
                 MustStop(
@@ -112,6 +115,14 @@ class BrokerRole:
                     "reach the controller: this one stops. If both are meant to run, give one of them another node.id"
                 )
             )
+        elif self.membership.is_shut_out(image):
+            self._tell(self._back(self.membership.come_back(image, self._node.world.randomness.new_uuid())))
+
+    async def _back(self, coming: Coroutine[Any, Any, None]) -> None:
+        """Come back into the cluster, and again if somebody has changed the registration meanwhile."""
+        await coming
+        await asyncio.sleep(_BACK_S)
+        self._check_registration(self._node.loader.published)
 
     async def _load(self) -> Partitions:
         """Open the logs, now that the settings of their topics are known."""

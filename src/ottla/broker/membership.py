@@ -2,8 +2,9 @@
 
 BrokerRegistration and BrokerHeartbeat requests go through the controller's channel. With a controller on another node a task
 sends heartbeats, because the controller fences a broker that it does not hear. None are sent if the only controller is in this
-process: when the process ends, so does the controller. A broker that is unregistered while it runs registers again (`rejoin`);
-one whose id another process has taken over stops (`broker/broker_role.py`). One event loop.
+process: when the process ends, so does the controller. A broker that is unregistered while it runs registers again (`rejoin`),
+and one that somebody else's heartbeat has fenced or shut down comes back (`come_back`); one whose id another process has taken
+over stops (`broker/broker_role.py`). One event loop.
 """
 
 from __future__ import annotations
@@ -83,6 +84,10 @@ class Membership:
         self._joined: BrokerRegistrationRequest | None = None
         """The request of `join`, for `rejoin`."""
         self._is_rejoining = False
+        self._has_joined = False
+        self._is_silent = False
+        self._former_incarnation: Uuid | None = None
+        self._complained_s: float | None = None
         self._heard_s: float | None = None
         """When the controller answered a heartbeat last, by the loop's clock."""
         self.epoch = NOT_REGISTERED
@@ -125,6 +130,7 @@ class Membership:
         self.epoch = registered.broker_epoch
         self._registration = self._joined = request
         await self._get_unfenced()
+        self._has_joined = True
         if self._interval_ms is not None:
             self._check_clock(asked_ms)
             interval_s = self._interval_ms / 1000
@@ -138,6 +144,8 @@ class Membership:
             rounds += 1
             # A heartbeat that reports a failed directory does not unfence; each directory is reported once.
             if self._interval_ms is None and rounds > len(self._offline_directories):
+                if self._has_joined:
+                    return  # somebody has fenced it again, or shut it down: the owner looks at the metadata once more
                 raise BrokenInvariant(f"broker {self._node_id} has read all metadata and is still fenced")
             await asyncio.sleep(min(self._interval_ms or _UNFENCING_MS, _UNFENCING_MS) / 1000)
 
@@ -150,7 +158,7 @@ class Membership:
         mine = image.cluster.brokers.get(self._node_id)
         if mine is None or self._joined is None or not self._is_in(image):
             return None
-        return None if mine.incarnation_id == self._joined.incarnation_id else mine
+        return None if mine.incarnation_id in (self._joined.incarnation_id, self._former_incarnation) else mine
 
     def _is_in(self, image: MetadataImage) -> bool:
         return self.epoch != NOT_REGISTERED and image.provenance.offset >= self.epoch
@@ -177,11 +185,66 @@ class Membership:
         finally:
             self._is_rejoining = False
 
-    async def _rejoin(self, request: BrokerRegistrationRequest) -> None:
+    def is_shut_out(self, image: MetadataImage) -> bool:
+        """Whether `image` has this broker shut down, although it is not leaving; or fenced, where no heartbeat would end that.
+
+        Heartbeats are believed by node id and epoch, so another process may have sent one. A broker whose controller is on
+        another node is unfenced by its own next heartbeat.
+        """
+        mine = image.cluster.brokers.get(self._node_id)
+        if mine is None or mine.epoch != self.epoch or not self._has_joined or self._has_left or self._is_rejoining:
+            return False
+        return mine.in_controlled_shutdown or (mine.fenced and self._interval_ms is None)
+
+    async def come_back(self, image: MetadataImage, incarnation_id: Uuid) -> None:
+        """Be unfenced again; after a shutdown, register again as `incarnation_id`, as a restart would."""
+        if self._is_rejoining or self._has_left or self._joined is None:
+            return
+        self._is_rejoining = self._is_silent = True
+        try:
+            is_shut_down = image.cluster.brokers[self._node_id].in_controlled_shutdown
+            self._complain("shut down" if is_shut_down else "fenced")
+            again: BrokerRegistrationRequest | None = None
+            if is_shut_down:
+                await self._end_shutdown()
+                again = copy(self._joined)
+                again.previous_broker_epoch = self.epoch
+                self._former_incarnation, again.incarnation_id = again.incarnation_id, incarnation_id
+                self._joined = again
+            await self._rejoin(again)
+        finally:
+            self._is_rejoining = self._is_silent = False
+
+    def _complain(self, what: str) -> None:
+        now_s = asyncio.get_running_loop().time()
+        if self._complained_s is None or now_s - self._complained_s >= _OUTAGE_LOGGED_S:
+            self._complained_s = now_s
+            logger.warning(
+                "broker %d was %s by a heartbeat that it has not sent: it comes back. If no other process has its node.id, a "
+                "stranger reaches the controllers' port: close it",
+                self._node_id, what,
+            )  # fmt: skip
+
+    async def _end_shutdown(self) -> None:
+        """Let the controller end the shutdown that it believes in: it then takes another registration at once."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + SHUTDOWN_S_MAX
+        while loop.time() < deadline_s and not self._has_left:
+            try:
+                if (await self._heartbeat(want_shut_down=True)).should_shut_down:
+                    return
+            except (KafkaError, LogDirectoryFailed) as refused:
+                logger.warning("the controller did not end the shutdown of broker %d: %s", self._node_id, refused)
+                return
+            await asyncio.sleep(min(self._interval_ms or _UNFENCING_MS, _UNFENCING_MS) / 1000)
+
+    async def _rejoin(self, request: BrokerRegistrationRequest | None) -> None:
+        """Register with `request`, if there is one, and get unfenced; try it until it succeeds."""
         pause_s = (self._interval_ms or _REGISTERING_MS) / 1000
         while not self._has_left:
             try:
-                self.epoch = (await self._register(request)).broker_epoch
+                if request is not None:
+                    self.epoch = (await self._register(request)).broker_epoch
                 await self._get_unfenced()
             except (KafkaError, LogDirectoryFailed) as refused:
                 logger.warning("broker %d could not register again, and tries it in %g s: %s", self._node_id, pause_s, refused)
@@ -240,6 +303,8 @@ class Membership:
         logged_s: float | None = None
         while True:
             await asyncio.sleep(interval_s)
+            if self._is_silent:
+                continue  # a heartbeat of the old registration would prolong its session
             refused = await self._report()
             if refused is None:
                 if logged_s is not None:

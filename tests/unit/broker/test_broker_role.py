@@ -36,7 +36,7 @@ def role_of(channel: Any, cordoned: list[Uuid]) -> BrokerRole:
     node: Any = SimpleNamespace(
         node_id=1,
         cluster_id="cluster",
-        loader=SimpleNamespace(published_offset=5, published_up_to=lambda end_offset: asyncio.sleep(0)),
+        loader=SimpleNamespace(published=IMAGE, published_offset=5, published_up_to=lambda end_offset: asyncio.sleep(0)),
         settings=BrokerSettings(solo_settings("127.0.0.1", 0, "data")),
         world=SimpleNamespace(clock=None, randomness=SimpleNamespace(new_uuid=lambda: OTHER)),
     )

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from random import Random
 
+import pytest
 from tests.support.nodes.images import context_of, image_of
 
 from ottla.broker.channel.forwarded import ForwardedRequest
@@ -15,19 +17,27 @@ from ottla.broker.requests.context import future_of
 from ottla.broker.services import NodeServices, Services
 from ottla.config.broker import BrokerConfig
 from ottla.env import World
+from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.ids import Uuid
+from ottla.ids import DIRECTORY_LOST, Uuid
 from ottla.link import Link
 from ottla.metadata.features import DIRECTORIES_FROM, METADATA_VERSION, METADATA_VERSION_MAX, SUPPORTED_FEATURES
 from ottla.sim.disk import MemoryDisk
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork
 from ottla.sim.world import LoopClock, SeededRandomness
+from ottla.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsRequestDirectoryData,
+    AssignReplicasToDirsRequestPartitionData,
+    AssignReplicasToDirsRequestTopicData,
+)
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest
 from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 CONTROLLER = Address(1, "here", 9093)
@@ -193,6 +203,13 @@ def test_broker_alone_joins_the_cluster_of_another_controller() -> None:
         before_ms = contact_ms.contact_ms
         await asyncio.sleep(10)
         assert contact_ms.contact_ms > before_ms, "it sends heartbeats"
+        links = ControllerLinks(network.host("stranger"), 7)
+        old_epoch = broker.services.membership.epoch
+        forged = BrokerHeartbeatRequest(broker_id=2, broker_epoch=old_epoch, want_shut_down=True)
+        await RemoteChannel(links, lambda: CONTROLLER).call(forged)
+        await until(lambda: broker.services.membership.epoch > old_epoch and state.image.cluster.brokers[2].is_active)
+        assert [each.leader for each in state.image.topics.by_name["t"].partitions.values()] == [2, 2, 2]
+        links.close()
         link.close()
         await broker.stop()
         assert state.image.cluster.brokers[2].fenced, "it has left with the controller's permission"
@@ -233,6 +250,87 @@ def test_broker_of_the_same_process_stays_unfenced() -> None:
         await node.stop()
 
     on_stage(work)
+
+
+def test_broker_comes_back_after_a_strangers_heartbeat(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody else would bring it back: it sends no heartbeats to a controller in its own process."""
+
+    async def work(stage: Stage) -> None:
+        node = await stage.start("broker,controller")
+        link = await Link.connect(stage.network.host("there"), "here", 9092)
+        topics = [CreatableTopic(name="t", num_partitions=2, replication_factor=1)]
+        await link.request(CreateTopicsRequest(topics=topics))
+        services = node.services
+        channel = RemoteChannel(ControllerLinks(stage.network.host("there"), 7), lambda: CONTROLLER)
+
+        def is_well() -> bool:
+            image = services.metadata.image
+            broker, led = image.cluster.brokers.get(1), image.topics.by_name["t"].partitions.values()
+            leads = all(each.leader == 1 and each.isr == (1,) for each in led)
+            return broker is not None and broker.is_active and broker.epoch == services.membership.epoch and leads
+
+        for fence, shut_down in ((True, False), (False, True), (True, True), (False, True)):
+            await until(is_well)
+            epoch = services.membership.epoch
+            for repeat in range(3):
+                forged = BrokerHeartbeatRequest(
+                    broker_id=1, broker_epoch=epoch, want_fence=fence, want_shut_down=shut_down, current_metadata_offset=repeat
+                )
+                with suppress(KafkaError):
+                    await channel.call(forged)
+            await until(is_well)
+            await asyncio.sleep(30)
+            assert is_well()
+        await channel.call(UnregisterBrokerRequest(broker_id=1))
+        await until(is_well)
+        assert not node.broken.done()
+        link.close()
+        await node.stop()
+
+    on_stage(work)
+    assert "broker 1 was fenced by a heartbeat that it has not sent" in caplog.text
+
+
+def test_forged_directory_of_a_replica_is_refused_or_corrected(caplog: pytest.LogCaptureFixture) -> None:
+    async def work(stage: Stage) -> None:
+        node = await stage.start("broker,controller")
+        link = await Link.connect(stage.network.host("there"), "here", 9092)
+        topics = [CreatableTopic(name="t", num_partitions=1, replication_factor=1)]
+        await link.request(CreateTopicsRequest(topics=topics))
+        services = node.services
+        topic_id = services.metadata.image.topics.by_name["t"].id
+        (own,) = services.metadata.image.cluster.brokers[1].directories
+        channel = RemoteChannel(ControllerLinks(stage.network.host("there"), 7), lambda: CONTROLLER)
+
+        def state() -> tuple[int, tuple[Uuid, ...]]:
+            found = services.metadata.image.topics.by_name["t"].partitions[0]
+            return found.leader, found.directories
+
+        for directory, error in ((Uuid(b"x" * 16), ErrorCode.LOG_DIR_NOT_FOUND), (DIRECTORY_LOST, ErrorCode.NONE)):
+            forged = AssignReplicasToDirsRequest(
+                broker_id=1,
+                broker_epoch=services.membership.epoch,
+                directories=[
+                    AssignReplicasToDirsRequestDirectoryData(
+                        id=directory,
+                        topics=[
+                            AssignReplicasToDirsRequestTopicData(
+                                topic_id=topic_id,
+                                partitions=[AssignReplicasToDirsRequestPartitionData(partition_index=0)],
+                            )
+                        ],
+                    )
+                ],
+            )
+            answer = await channel.call(forged)
+            assert answer.directories[0].topics[0].partitions[0].error_code == error
+            await asyncio.sleep(0.1)
+            await until(lambda: state() == (1, (own,)))
+        link.close()
+        await node.stop()
+
+    on_stage(work)
+    assert "the metadata has t-0 in directory AAAAAAAAAAAAAAAAAAAAAg" in caplog.text
 
 
 async def until(condition: Callable[[], bool]) -> None:

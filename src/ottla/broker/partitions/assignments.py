@@ -2,8 +2,9 @@
 
 With several directories the node chooses the one of a new partition and may move it later. When a directory fails, the
 controller needs to know which partitions lose their leader: those of which it has another directory, or none yet, are reported
-in the failed one. A node with one directory reports only at its start, and only if that is another one than before (a disk that
-was replaced): the controller lets no replica lead whose directory is gone.
+in the failed one. A node with one directory reports at its start if that is another one than before (a disk that was replaced):
+the controller lets no replica lead whose directory is gone. Later it reports only what the metadata has in a directory that is
+none of this node's: nothing but a forged request, or a bug, can put it there.
 
 One event loop; a background task reports all partitions that need it, up to `AT_ONCE_MAX` in one write, until the controller
 has taken them.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.errors import KafkaError, LogDirectoryFailed
@@ -72,10 +73,29 @@ class DirectoryAssignments:
             self._telling.cancel()
             await asyncio.wait([self._telling])
 
-    def look(self) -> None:
-        """Partitions may have been created, moved or lost: report those that the controller has in another directory."""
-        if not self._is_stopped and not self._is_only_one:
+    def look(self, changed: Iterable[Uuid] = ()) -> None:
+        """Partitions may have been created, moved or lost: report those that the controller has in another directory.
+
+        `changed` are the topics that have changed in the metadata.
+        """
+        if not self._is_stopped and (not self._is_only_one or self._has_misplaced(changed)):
             self._report()
+
+    def _has_misplaced(self, changed: Iterable[Uuid]) -> bool:
+        """Whether the metadata has a partition of these topics in a directory that is not this node's only one."""
+        own = self._partitions.directories.directories[0].directory_id
+        for topic_id in changed:
+            for partition in self._partitions.by_id.get(topic_id, {}).values():
+                state = self._state(partition.name)
+                known = None if state is None else self._known(state)
+                if known is not None and known != own and (known == DIRECTORY_LOST or not is_reserved(known)):
+                    logger.warning(
+                        "the metadata has %s in directory %s, and it is in %s: another node or a stranger has reported that. "
+                        "This node corrects it",
+                        partition.name, uuid_text(known), "none" if own is None else uuid_text(own),
+                    )  # fmt: skip
+                    return True
+        return False
 
     @property
     def _is_only_one(self) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ottla.broker.background import watched
@@ -20,7 +20,7 @@ from ottla.broker.replication.quota import ReplicationQuota
 from ottla.config.values import LONG_MAX
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed, OttlaError
 from ottla.errors.codes import ErrorCode
-from ottla.ids import TopicPartition
+from ottla.ids import TopicPartition, Uuid
 from ottla.log.directories.folder_deletion import PartitionGone
 from ottla.log.directories.relocation import Relocation, begin, found_at_start
 from ottla.log.names import FOLDER_NAME_LENGTH_MAX, future_folder_name
@@ -79,9 +79,9 @@ class Moves:
             await asyncio.wait(tasks)
         await self._assignments.stop()
 
-    def metadata_changed(self) -> None:
-        """Partitions may have been created: report their directories to the controller."""
-        self._assignments.look()
+    def metadata_changed(self, changed: Iterable[Uuid] = ()) -> None:
+        """Partitions of these topics were created or changed: report their directories to the controller."""
+        self._assignments.look(changed)
 
     def directory_lost(self) -> None:
         """A directory has failed: report the partitions in it that the controller has in another one."""

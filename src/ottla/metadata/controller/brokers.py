@@ -63,6 +63,7 @@ def broker_heartbeat(state: ControllerState, request: BrokerHeartbeatRequest, no
     broker = check_broker_epoch(state, request.broker_id, request.broker_epoch)
     session = state.sessions.touch(broker.id, broker.epoch, now_ms)
     session.metadata_offset = request.current_metadata_offset
+    session.offline_directories = frozenset(request.offline_log_dirs)
     is_caught_up = request.current_metadata_offset >= state.registration_offset(broker.id)
     lost = _newly_lost(state, broker, request)
     response = BrokerHeartbeatResponse(is_caught_up=is_caught_up, is_fenced=broker.fenced)

@@ -2,6 +2,9 @@
 
 Each replica succeeds or fails on its own. If its directory is offline, the replica leaves the ISR. If its old directory is gone
 because the disk was replaced or retired, its new log is empty: it leaves ISR and ELR, or has to wait for a leader to copy from.
+
+A directory that the broker neither has nor reports as failed is refused. Apache Kafka 4.3.0 stores it; here it would read as a
+disk that was replaced since, and the log that is there as lost.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ def assign_replicas_to_dirs(
     response = AssignReplicasToDirsResponse()
     records: list[Message] = []
     for directory in request.directories:
+        refusal = _refuse_directory(state, broker, directory.id)
         assigned = AssignReplicasToDirsResponseDirectoryData(id=directory.id)
         response.directories.append(assigned)
         for topic in directory.topics:
@@ -44,12 +48,23 @@ def assign_replicas_to_dirs(
             for partition in topic.partitions:
                 result = AssignReplicasToDirsResponsePartitionData(partition_index=partition.partition_index)
                 of_topic.partitions.append(result)
+                if refusal is not None:
+                    result.error_code = refusal
+                    continue
                 try:
                     decided = assign_directory(state, broker.id, topic.topic_id, partition.partition_index, directory.id)
                     records += decided.records
                 except KafkaError as refused:
                     result.error_code = refused.code
     return Decision(response, records)
+
+
+def _refuse_directory(state: ControllerState, broker: BrokerRegistration, directory_id: Uuid) -> int | None:
+    if directory_id == DIRECTORY_LOST or broker.has_online_directory(directory_id):
+        return None
+    session = state.sessions.get(broker.id)
+    is_reported = session is not None and session.epoch == broker.epoch and directory_id in session.offline_directories
+    return None if is_reported else ErrorCode.LOG_DIR_NOT_FOUND
 
 
 def _check_others(state: ControllerState, which: PartitionOf, broker: BrokerRegistration) -> None:

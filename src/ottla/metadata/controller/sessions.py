@@ -6,13 +6,15 @@ deadlines, and its host sets the timer.
 
 from __future__ import annotations
 
+from ottla.ids import Uuid
+
 NOT_SHUTTING_DOWN = -1
 
 
 class BrokerSession:
     """One broker, under one registration epoch."""
 
-    __slots__ = ("contact_ms", "epoch", "metadata_offset", "shutdown_offset")
+    __slots__ = ("contact_ms", "epoch", "metadata_offset", "offline_directories", "shutdown_offset")
 
     def __init__(self, epoch: int, contact_ms: int) -> None:
         self.epoch = epoch
@@ -20,6 +22,8 @@ class BrokerSession:
         self.metadata_offset = -1
         self.shutdown_offset = NOT_SHUTTING_DOWN
         """The metadata offset that other brokers must have read before this one may stop; -1 while it is not shutting down."""
+        self.offline_directories: frozenset[Uuid] = frozenset()
+        """The directories that its last heartbeat called offline."""
 
 
 class BrokerSessions:

@@ -26,6 +26,8 @@ class StandInController:
         self._held = held
         self.writes = 0
         self.refusal: Exception | None = None
+        self.offline: frozenset[Uuid] = frozenset()
+        """The directories that heartbeats report as offline."""
 
     async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
         self.writes += 1
@@ -33,6 +35,7 @@ class StandInController:
             raise self.refusal
         image = self._held.metadata.image
         state = ControllerState(ControllerSettings("c", NODE), SeededRandomness(self._held.disk.random), image)
+        state.sessions.touch(NODE, BROKER_EPOCH, 0).offline_directories = self.offline
         decision = decision_of(request.KEY)(state, request, 0, 0)
         await self._held.commit(*decision.records)
         return decision.response

@@ -68,7 +68,7 @@ def test_node_with_one_directory_reports_that_it_is_another_one() -> None:
         assert node.known_place() is None
         node.moves.metadata_changed()
         await asyncio.sleep(RETRY_S)
-        assert node.controller.writes == 0, "nothing changes while it runs"
+        assert node.controller.writes == 0, "nothing has changed while it runs"
         await node.restart()
         await asyncio.sleep(RETRY_S)
         assert node.known_place() == "/a"
@@ -91,7 +91,9 @@ def fail(node: MovingNode, path: str) -> None:
 
 async def heartbeat_reports(node: MovingNode, lost: str) -> None:
     """What the controller writes for the node's heartbeat."""
-    left = [each.directory_id for each in node.held.directories.directories if each.path != lost and each.directory_id]
+    directories = node.held.directories.directories
+    node.controller.offline = frozenset(each.directory_id for each in directories if each.path == lost and each.directory_id)
+    left = [each.directory_id for each in directories if each.path != lost and each.directory_id]
     await node.held.commit(BrokerRegistrationChangeRecord(broker_id=NODE, broker_epoch=BROKER_EPOCH, log_dirs=left))
 
 
