@@ -5,7 +5,6 @@ beside a bystander.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pytest
 from tests.support.hostile import attacks
@@ -33,15 +32,13 @@ from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
-pytestmark = linux_only
+pytestmark = [linux_only, pytest.mark.slow]
 PARTITIONS = 2000
 GROUPS = 5000
 TRANSACTIONAL_IDS = 5000
 ATTACK_S = 1.5
 CREATION_S = 6.0
 CREATE_AND_DELETE = "CreateTopics and DeleteTopics"
-QUICK = {(CREATE_AND_DELETE, 20)}
-"""Not about groups and transactional ids, which are made for the slow ones only: that takes seconds."""
 
 
 def requests() -> dict[str, list[tuple[Message, int]]]:
@@ -136,16 +133,7 @@ def full_node(node: HostileNode) -> HostileNode:
     return node
 
 
-def sweep() -> Iterator[Any]:
-    for name in sorted([*requests(), "Produce", CREATE_AND_DELETE]):
-        for connections in (1, 20):
-            yield pytest.param(name, connections, marks=() if (name, connections) in QUICK else pytest.mark.slow)
-
-
-@pytest.mark.parametrize(("name", "connections"), list(sweep()))
-def test_request_about_all_that_a_node_holds(
-    node: HostileNode, name: str, connections: int, request: pytest.FixtureRequest
-) -> None:
-    if (name, connections) not in QUICK:
-        request.getfixturevalue("full_node")
-    attack(node, attacks_by_name()[name], connections, CREATION_S if name == CREATE_AND_DELETE else ATTACK_S)
+@pytest.mark.parametrize("connections", [1, 20])
+@pytest.mark.parametrize("name", sorted([*requests(), "Produce", CREATE_AND_DELETE]))
+def test_request_about_all_that_a_node_holds(full_node: HostileNode, name: str, connections: int) -> None:
+    attack(full_node, attacks_by_name()[name], connections, CREATION_S if name == CREATE_AND_DELETE else ATTACK_S)
