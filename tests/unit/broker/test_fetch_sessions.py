@@ -89,30 +89,6 @@ A, B, C = ("a", 0, 0), ("b", 0, 0), ("b", 1, 0)
 # The rules
 
 
-def test_full_request_opens_a_session_and_later_ones_get_changes_only() -> None:
-    broker = Broker()
-    response = broker.ask(request_of(A, B, C))
-    assert told(response) == [("a", 0), ("b", 0), ("b", 1)]
-    session = response.session_id
-    assert session > 0
-    assert told(broker.ask(request_of(session_id=session, epoch=1))) == []
-    broker.high_watermarks["b", 1] = 5
-    assert told(broker.ask(request_of(session_id=session, epoch=2))) == [("b", 1)]
-    assert told(broker.ask(request_of(session_id=session, epoch=3))) == []
-
-
-def test_partitions_are_added_changed_and_forgotten() -> None:
-    broker = Broker()
-    session = broker.open(A)
-    assert told(broker.ask(request_of(B, C, session_id=session, epoch=1))) == [("b", 0), ("b", 1)]
-    begun = broker.sessions.begin(request_of(("b", 0, 77), session_id=session, epoch=2, forget=(("a", 0),)), 12, Reader())
-    assert isinstance(begun, FetchContext)
-    assert [(wanted.topic, wanted.index, wanted.fetch_offset) for wanted in begun.wanted.values()] == [
-        ("b", 0, 77),
-        ("b", 1, 0),
-    ]
-
-
 def test_error_is_sent_every_time_and_its_end_once() -> None:
     broker = Broker()
     session = broker.open(A)
@@ -132,37 +108,6 @@ def test_partitions_that_returned_records_move_to_the_end() -> None:
     assert told(broker.ask(request_of(session_id=session, epoch=1))) == [("a", 0), ("b", 1)]
     broker.records["b", 0] = b"y"
     assert told(broker.ask(request_of(session_id=session, epoch=2))) == [("b", 0), ("a", 0), ("b", 1)]
-
-
-def test_session_without_partitions_ends() -> None:
-    broker = Broker()
-    session = broker.open(A)
-    assert broker.ask(request_of(session_id=session, epoch=1, forget=(("a", 0),))).session_id == 0
-    assert broker.ask(request_of(A, session_id=session, epoch=2)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    assert len(broker.sessions) == 0
-
-
-@pytest.mark.parametrize("epoch", [0, -1])
-def test_a_full_request_ends_the_session_it_names(epoch: int) -> None:
-    broker = Broker()
-    session = broker.open(A)
-    response = broker.ask(request_of(B, session_id=session, epoch=epoch))
-    assert told(response) == [("b", 0)]
-    assert (response.session_id > 0) == (epoch == 0)
-    assert broker.ask(request_of(session_id=session, epoch=1)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-
-
-def test_wrong_session_id_or_epoch_is_refused_and_changes_nothing() -> None:
-    broker = Broker()
-    session = broker.open(A)
-    unknown = broker.ask(request_of(B, session_id=session + 1, epoch=1))
-    assert (unknown.error_code, unknown.session_id, unknown.responses) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, [])
-    for epoch in (2, 5, -7):
-        late = broker.ask(request_of(B, session_id=session, epoch=epoch))
-        assert (late.error_code, late.session_id, late.responses) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0, [])
-    by_id = broker.ask(request_of(session_id=session, epoch=1), version=13)
-    assert by_id.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
-    assert told(broker.ask(request_of(B, session_id=session, epoch=1))) == [("b", 0)]
 
 
 def test_session_with_topic_ids_refuses_names() -> None:
@@ -234,11 +179,6 @@ def test_replica_evicts_a_consumer_but_not_the_reverse() -> None:
     assert broker.ask(request_of(session_id=replica, epoch=1), is_replica=True).error_code == 0
     assert broker.open(A, B, C) == 0
     assert broker.open(A, B, is_replica=True) > 0, "an old replica's session gives way to a larger one's"
-
-
-def test_no_slots_no_sessions() -> None:
-    broker = Broker(slots=0)
-    assert broker.open(A) == 0
 
 
 # Random sessions

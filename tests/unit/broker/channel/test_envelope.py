@@ -1,11 +1,14 @@
-"""Requests and responses inside of an Envelope. tests/compat/broker/test_controller_requests.py sends them to Apache Kafka."""
+"""Requests of clients in envelopes: principal, address, header and body."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support.nodes.images import context_of, image_of
 
 from ottla.broker.channel.envelope import (
     address_text,
     decode_principal,
+    encode_principal,
     packed_address,
     unwrap_response,
     wrap_request,
@@ -13,7 +16,7 @@ from ottla.broker.channel.envelope import (
 )
 from ottla.broker.channel.forwarded import ForwardedRequest
 from ottla.errors import DecodeError
-from ottla.ids import Principal
+from ottla.ids import ANONYMOUS, Principal
 from ottla.wire.api_table import ApiKey
 from ottla.wire.headers import parse_request
 from ottla.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
@@ -73,3 +76,23 @@ def test_addresses(host: str, packed: bytes, text: str) -> None:
 def test_address_of_another_length_is_refused() -> None:
     with pytest.raises(DecodeError):
         address_text(b"\1\2\3")
+
+
+NAMES = st.text(max_size=200)
+
+
+@given(NAMES, NAMES, st.booleans())
+def test_round_trip(type: str, name: str, is_token_authenticated: bool) -> None:
+    principal = Principal(type, name, is_token_authenticated)
+    assert decode_principal(encode_principal(principal)) == principal
+
+
+def test_encoding_of_the_anonymous_user() -> None:
+    assert str(ANONYMOUS) == "User:ANONYMOUS"
+    assert encode_principal(ANONYMOUS) == b"\0\0" + b"\x05User" + b"\x0aANONYMOUS" + b"\0" + b"\0"
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\0", b"\0\1\5User\2a\0\0", b"\0\0\5Use", encode_principal(ANONYMOUS) + b"x"])
+def test_damage_is_a_decode_error(damaged: bytes) -> None:
+    with pytest.raises(DecodeError):
+        decode_principal(damaged)

@@ -1,7 +1,7 @@
 """The channel to a controller on another node: retries until the timeout, and what the caller gets."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 import pytest
@@ -14,12 +14,16 @@ from ottla.broker.channel import ControllerChannel
 from ottla.broker.channel.envelope import decode_principal, wrap_response
 from ottla.broker.channel.forwarded import ForwardedRequest
 from ottla.broker.channel.links import Address, ControllerLinks
+from ottla.broker.channel.local import LocalChannel
 from ottla.broker.channel.remote import RemoteChannel
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.link import LinkError
 from ottla.wire.api_table import ApiKey
 from ottla.wire.headers import parse_request
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from ottla.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
@@ -234,3 +238,94 @@ def test_request_goes_to_the_new_leader_when_the_own_controller_loses_the_lead()
         assert (await waiting).producer_id_start == 7000
 
     asyncio.run(run())
+
+
+FIRST, SECOND = Address(3, "three", 9093), Address(4, "four", 9093)
+HEARTBEAT = BrokerHeartbeatRequest(broker_id=1)
+
+
+def node() -> FakeNode:
+    return FakeNode(
+        {
+            BrokerRegistrationRequest: lambda request, version: BrokerRegistrationResponse(broker_epoch=5),
+            BrokerHeartbeatRequest: lambda request, version: BrokerHeartbeatResponse(),
+            AllocateProducerIdsRequest: lambda request, version: AllocateProducerIdsResponse(),
+            EnvelopeRequest: lambda request, version: EnvelopeResponse(response_data=b"x"),
+        }
+    )
+
+
+def scene(work: Callable[[ControllerLinks, FakeNode, FakeNode], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        first, second = node(), node()
+        links = ControllerLinks(FakeNetwork({FIRST[1:3]: first, SECOND[1:3]: second}), 1)
+        await work(links, first, second)
+        links.close()
+
+    asyncio.run(run())
+
+
+def test_each_purpose_has_a_connection_of_its_own() -> None:
+    async def work(links: ControllerLinks, first: FakeNode, second: FakeNode) -> None:
+        requests = [BrokerRegistrationRequest(), HEARTBEAT, AllocateProducerIdsRequest(), EnvelopeRequest(), HEARTBEAT]
+        await asyncio.gather(*(links.ask(FIRST, request, 30_000) for request in requests))
+        assert first.connections == 3
+        assert first.client_ids == {"broker-1-heartbeat", "broker-1-producer-ids", "broker-1-forwarding"}
+
+    scene(work)
+
+
+def test_controller_in_a_new_epoch_gets_new_connections() -> None:
+    async def work(links: ControllerLinks, first: FakeNode, second: FakeNode) -> None:
+        for epoch in (1, 1, 2):
+            await links.ask(FIRST._replace(epoch=epoch), HEARTBEAT, 30_000)
+        assert first.connections == 2
+
+    scene(work)
+
+
+def test_moved_controller_gets_new_connections() -> None:
+    async def work(links: ControllerLinks, first: FakeNode, second: FakeNode) -> None:
+        for address in (FIRST, FIRST, SECOND, SECOND, FIRST):
+            await links.ask(address, HEARTBEAT, 30_000)
+        assert (first.connections, second.connections) == (2, 1)
+
+    scene(work)
+
+
+def test_lost_connection_is_opened_again() -> None:
+    async def work(links: ControllerLinks, first: FakeNode, second: FakeNode) -> None:
+        answer = first.handlers[BrokerHeartbeatRequest]
+        first.handlers[BrokerHeartbeatRequest] = lambda request, version: HANG_UP
+        with pytest.raises(LinkError):
+            await links.ask(FIRST, HEARTBEAT, 30_000)
+        first.handlers[BrokerHeartbeatRequest] = answer
+        await links.ask(FIRST, HEARTBEAT, 30_000)
+        assert first.connections == 2
+
+    scene(work)
+
+
+def channel_of(controller: DecidingController) -> ControllerChannel:
+    return LocalChannel(services_of(controller))
+
+
+def test_own_request_is_decided_in_the_newest_version() -> None:
+    controller = DecidingController()
+    epoch = controller.cluster.register(1)
+    block = asyncio.run(channel_of(controller).call(AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch)))
+    assert block.producer_id_len == 1000
+    assert controller.versions == [0]
+    with pytest.raises(KafkaError) as refused:
+        asyncio.run(channel_of(controller).call(AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch + 1)))
+    assert refused.value.code == ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_clients_request_is_decided_in_its_version() -> None:
+    controller = DecidingController()
+    context = context_of(controller.cluster.state.image, ApiKey.DELETE_TOPICS, 4)
+    response = asyncio.run(
+        channel_of(controller).forward(ForwardedRequest.of(context, DeleteTopicsRequest(topic_names=["absent"])))
+    )
+    assert [each.error_code for each in response.responses] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert controller.versions == [4]

@@ -4,17 +4,24 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.support.nodes.config_node import DIRECTORY_ID, ConfigNode
 from tests.support.nodes.held_partitions import virtual
-from tests.support.nodes.images import context_of
+from tests.support.nodes.images import context_of, image_of
 
+from ottla.broker.channel.forwarded import ForwardedRequest
+from ottla.broker.handlers.admin import raft_voters
 from ottla.broker.handlers.admin.controller_calls import ask_controller
+from ottla.broker.requests.context import future_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.image.image import MetadataImage
 from ottla.wire.api_table import ApiKey
 from ottla.wire.base import Message
+from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from ottla.wire.messages.metadata_records import PartitionChangeRecord
+from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
 
 class SilentChannel:
@@ -87,3 +94,56 @@ def test_only_a_change_may_still_take_effect(key: ApiKey, request_: Message, say
         assert ("take effect" in str(pending.outcome[1])) == says_change
 
     virtual(scenario())
+
+
+def test_controller_is_asked() -> None:
+    node = ConfigNode()
+    assert node.ask(ListPartitionReassignmentsRequest(topics=None)).topics == []
+    topic_id = node.metadata.image.topics.by_name["t"].id
+    node.replay(
+        PartitionChangeRecord(
+            partition_id=0, topic_id=topic_id, replicas=[1, 2], adding_replicas=[2], directories=[DIRECTORY_ID] * 2
+        )
+    )
+    [listed] = node.ask(ListPartitionReassignmentsRequest(topics=None)).topics
+    assert (listed.name, listed.partitions[0].adding_replicas) == ("t", [2])
+
+
+class Channel:
+    def __init__(self, answer: Message | KafkaError) -> None:
+        self.answer = answer
+        self.forwarded: list[tuple[Message, int | None]] = []
+
+    async def forward(self, request: ForwardedRequest, timeout_ms: int | None = None) -> Any:
+        self.forwarded.append((request.message, timeout_ms))
+        if isinstance(self.answer, KafkaError):
+            raise self.answer
+        return self.answer
+
+    async def caught_up(self) -> None:
+        """As a loader: everything is published at once."""
+
+
+@pytest.mark.parametrize(
+    ("request_", "timeout_ms", "answer"),
+    [
+        (AddRaftVoterRequest(voter_id=2, timeout_ms=700), 630, AddRaftVoterResponse(error_code=ErrorCode.DUPLICATE_VOTER)),
+        (RemoveRaftVoterRequest(voter_id=2), None, RemoveRaftVoterResponse(error_code=ErrorCode.VOTER_NOT_FOUND)),
+    ],
+)
+def test_request_is_forwarded_with_a_little_less_than_its_timeout(
+    request_: Message, timeout_ms: int | None, answer: Message
+) -> None:
+    async def scene() -> None:
+        channel = Channel(answer)
+        context = context_of(image_of([], {}), request_.KEY, 0, channel=channel, loader=channel)
+        assert await future_of(raft_voters.handle(context, request_)) is answer
+        assert channel.forwarded == [(request_, timeout_ms)]
+        channel.answer = KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller has answered")
+        with pytest.raises(KafkaError) as refused:
+            await future_of(raft_voters.handle(context, request_))
+        response: Any = raft_voters.refuse(context, request_, refused.value)
+        assert type(response) is type(answer)
+        assert (response.error_code, response.error_message) == (ErrorCode.REQUEST_TIMED_OUT, "no controller has answered")
+
+    asyncio.run(scene())

@@ -13,7 +13,6 @@ from ottla.broker.requests.context import ConnectionInfo
 from ottla.broker.requests.memory import GRACE_S
 from ottla.broker.requests.parked import Parked
 from ottla.broker.requests.pipeline import RequestPipeline
-from ottla.config.topic import LogConfig
 from ottla.errors.codes import ErrorCode
 from ottla.wire.headers import encode_request
 from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
@@ -50,39 +49,14 @@ def node() -> DataNode:
     return node
 
 
-def test_low_watermark_is_the_new_log_start_offset(node: DataNode) -> None:
-    assert delete(node, ("t", 0, 2)) == {("t", 0): (0, 2)}
-    assert delete(node, ("t", 0, 1)) == {("t", 0): (0, 2)}
-    assert delete(node, ("t", 0, 9)) == {("t", 0): (0, 9)}
-    assert node.partitions.leader("t", 0).log.log_start_offset == 9
-
-
 def test_minus_one_is_the_high_watermark(node: DataNode) -> None:
     node.partitions.leader("t", 0).log.update_high_watermark(4)
     assert delete(node, ("t", 0, -1), ("t", 1, -1)) == {("t", 0): (0, 4), ("t", 1): (0, 0)}
 
 
-@pytest.mark.parametrize("offset", [10, 100, -2])
-def test_offsets_out_of_range_are_refused(node: DataNode, offset: int) -> None:
-    assert delete(node, ("t", 0, offset)) == {("t", 0): (ErrorCode.OFFSET_OUT_OF_RANGE, -1)}
-
-
 def test_offset_above_the_high_watermark_is_refused(node: DataNode) -> None:
     node.partitions.leader("t", 0).log.update_high_watermark(4)
     assert delete(node, ("t", 0, 5)) == {("t", 0): (ErrorCode.OFFSET_OUT_OF_RANGE, -1)}
-
-
-def test_partition_named_twice_is_cut_to_the_last_offset(node: DataNode) -> None:
-    assert delete(node, ("t", 0, 3), ("t", 0, 4)) == {("t", 0): (0, 4)}
-
-
-@pytest.mark.parametrize(
-    ("policy", "answer"),
-    [(("compact",), (ErrorCode.POLICY_VIOLATION, -1)), (("compact", "delete"), (0, 1))],
-)
-def test_compacted_topic_refuses_deletion_by_offset(node: DataNode, policy: tuple[str, ...], answer: tuple[int, int]) -> None:
-    append(node.topic("c", config=LogConfig(cleanup_policy=policy)), b"a", key=b"k")
-    assert delete(node, ("c", 0, 1)) == {("c", 0): answer}
 
 
 def test_one_refused_partition_does_not_affect_the_others(node: DataNode) -> None:
@@ -119,10 +93,6 @@ def test_directory_that_fails_during_the_checkpoint_is_offline(node: DataNode) -
     assert delete(node, ("t", 0, 1)) == {("t", 0): (ErrorCode.KAFKA_STORAGE_ERROR, -1)}
     assert fault.hits == 1
     assert [loss.directory for loss in node.storage.directories.take_losses()] == [directory]
-
-
-def test_empty_request_gets_an_empty_response(node: DataNode) -> None:
-    assert delete(node) == {}
 
 
 def test_large_requests_that_wait_for_a_replica_do_not_hold_up_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:

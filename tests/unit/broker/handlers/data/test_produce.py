@@ -130,46 +130,6 @@ def test_refusals(case: str) -> None:
     virtual(scenario())
 
 
-@pytest.mark.parametrize("acks", [1, 2])
-def test_a_transaction_without_id_refuses_the_whole_request(acks: int) -> None:
-    async def scenario() -> None:
-        held = await HeldPartitions.open()
-        await held.make_topic("t", 2)
-        of_a_transaction = make_batch(b"b", producer=(7, 0, 0), transactional=True)
-        topics = [topic_of("t", (0, memoryview(make_batch(b"a"))), (1, memoryview(of_a_transaction)))]
-        context, request = held.context(0, 9), ProduceRequest(acks=acks, topic_data=topics)
-        with pytest.raises(KafkaError) as refused:
-            produce.handle(context, request)
-        (topic,) = produce.refuse(context, request, refused.value).responses
-        codes = [(answer.index, answer.error_code) for answer in topic.partition_responses]
-        assert codes == [(index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) for index in (0, 1)]
-        assert read_all(held, "t", 0) == []
-
-    virtual(scenario())
-
-
-def test_a_record_without_key_is_named_on_a_compacted_topic() -> None:
-    async def scenario() -> None:
-        held = await HeldPartitions.open()
-        await held.make_topic("c", 1, {"cleanup.policy": "compact"})
-        answer = held.produced("c", 0, make_batch(b"a", b"b"))
-        assert answer.error_code == ErrorCode.INVALID_RECORD
-        assert [error.batch_index for error in answer.record_errors] == [0, 1]
-        assert "no key" in (answer.record_errors[0].batch_index_error_message or "")
-        assert answer.log_start_offset == 0
-
-    virtual(scenario())
-
-
-def test_append_time_is_told() -> None:
-    async def scenario() -> None:
-        held = await HeldPartitions.open()
-        await held.make_topic("t", 1, {"message.timestamp.type": "LogAppendTime"})
-        assert held.produced("t", 0, make_batch(b"a", timestamp=5)).log_append_time_ms == T0
-
-    virtual(scenario())
-
-
 def test_a_repeat_of_an_idempotent_batch_gets_the_offset_it_had() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()

