@@ -170,6 +170,8 @@ class BrokerRole:
             controller=node.controller,
             scheduler=node.scheduler,
             authorization=node.authorization,
+            throttling=node.throttling,
+            quotas=node.quotas,
             elections=node.elections,
             channel=self._channel,
             membership=self.membership,

@@ -258,6 +258,10 @@ class FetchContext:
     def finish(self, answers: Answers) -> FetchResponse:
         return _response(NO_SESSION, answers)
 
+    def refused(self) -> FetchResponse:
+        """The response without anything, to be asked for again: no session is made."""
+        return FetchResponse()
+
 
 class FullContext(FetchContext):
     """A full request whose response offers a session, if there is room."""
@@ -292,8 +296,8 @@ class IncrementalContext(FetchContext):
 
     def finish(self, answers: Answers) -> FetchResponse:
         session = self._session
-        if session.epoch != self._epoch:  # another request of the session came while this one was parked
-            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
+        if session.epoch != self._epoch:
+            return self.refused()
         news = [answer for answer in answers if answer[0].has_news(answer[1])]
         partitions = session.wanted
         for wanted, data in news:
@@ -301,6 +305,12 @@ class IncrementalContext(FetchContext):
                 key = (wanted.topic_id if session.uses_topic_ids else wanted.topic or "", wanted.index)
                 partitions[key] = partitions.pop(key)
         return _response(session.id, news)
+
+    def refused(self) -> FetchResponse:
+        session = self._session
+        if session.epoch != self._epoch:  # another request of the session came while this one was parked
+            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
+        return FetchResponse(session_id=session.id)
 
 
 class FollowerContext(IncrementalContext):

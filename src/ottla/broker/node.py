@@ -19,8 +19,16 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.net.listeners import Listeners
-from ottla.broker.node_settings import address_text, controller_settings, endpoints_of, net_settings, warn_of_settings
+from ottla.broker.node_settings import (
+    address_text,
+    controller_settings,
+    endpoints_of,
+    net_settings,
+    quota_windows,
+    warn_of_settings,
+)
 from ottla.broker.requests.pipeline import RequestPipeline
+from ottla.broker.requests.quotas import ClientQuotas
 from ottla.broker.runtime.cluster_metrics import ElectionCounter
 from ottla.broker.runtime.controller import ControllerRuntime
 from ottla.broker.runtime.metadata_loader import MetadataLoader
@@ -62,6 +70,7 @@ class Node:
         self._registrar: ControllerRegistrar | None = None
         self._stopping = AsyncExitStack()  # stops parts in the opposite order of their start
         self._endpoints: list[Endpoint] = []
+        self._quotas = ClientQuotas(*quota_windows(settings.current))
         self.pipeline = RequestPipeline()
         self.pipeline.on_broken = self._break
         self.pipeline.scheduler.workers = world.compute
@@ -151,6 +160,7 @@ class Node:
             pipeline.on_broken = self._break
             pipeline.scheduler.workers = self._world.compute
             pipeline.authorization = self.pipeline.authorization
+            pipeline.throttling = self.pipeline.throttling
             self._quorum_listeners = Listeners(self._world, net_settings(config), pipeline)
             bound = await self._quorum_listeners.open([each for each in mine if each.name in names], names)
             self._stopping.callback(self._quorum_listeners.abort)
@@ -254,6 +264,8 @@ class Node:
             controller=controller,
             scheduler=self.pipeline.scheduler,
             authorization=self.pipeline.authorization,
+            throttling=self.pipeline.throttling,
+            quotas=self._quotas,
             elections=self._elections,
         )
 
@@ -282,6 +294,8 @@ class Node:
         if self._broker is not None:
             await self._broker.apply(delta, image)
         self._metadata.image = image
+        if delta.security.changed_quotas:
+            self._apply_quotas(image)
         self._elections.count(delta, image)
         if delta.features_changed:
             self._metadata.features_offset = image.provenance.offset
@@ -289,6 +303,14 @@ class Node:
             self._broker.applied(delta, image)
         if self._registrar is not None:
             self._registrar.metadata_changed(image)
+
+    def _apply_quotas(self, image: MetadataImage) -> None:
+        quotas = self._quotas
+        quotas.apply(image.security.quotas)
+        self.pipeline.throttling.rule = quotas if quotas.limits_clients else None
+        for listeners in (self.listeners, self._quorum_listeners):
+            if listeners is not None:
+                listeners.quotas = quotas if quotas.limits_addresses else None
 
     @property
     def _epoch(self) -> int:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from ottla.broker.net.settings import ListenerLimits, NetSettings
+from ottla.broker.requests.quotas import Windows
 from ottla.broker.settings import BrokerSettings
 from ottla.config.broker import BrokerConfig
 from ottla.config.broker_log import BrokerLogConfig
@@ -42,6 +43,14 @@ def net_settings(config: BrokerConfig) -> NetSettings:
         },
         listener_security=config.listener_security,
         queued_max_request_bytes=config.queued_max_request_bytes,
+    )
+
+
+def quota_windows(config: BrokerConfig) -> tuple[Windows, Windows]:
+    """The windows of clients' quotas, and of those on changes of the metadata."""
+    return (
+        Windows(config.quota_window_num, config.quota_window_size_seconds),
+        Windows(config.controller_quota_window_num, config.controller_quota_window_size_seconds),
     )
 
 

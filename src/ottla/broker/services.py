@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from ottla.broker.partitions.partitions import Partitions
     from ottla.broker.replication.replication import Replication
     from ottla.broker.requests.authorization import Authorization
+    from ottla.broker.requests.quotas import ClientQuotas
     from ottla.broker.requests.scheduler import Scheduler
+    from ottla.broker.requests.throttle import Throttling
     from ottla.broker.runtime.cluster_metrics import ElectionCounter
     from ottla.broker.runtime.controller import ControllerRuntime
     from ottla.broker.runtime.coordinators.coordinators import Coordinators
@@ -40,6 +42,8 @@ class NodeServices:
     controller: ControllerRuntime
     scheduler: Scheduler
     authorization: Authorization
+    throttling: Throttling
+    quotas: ClientQuotas
     elections: ElectionCounter
 
 

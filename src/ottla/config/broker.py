@@ -87,6 +87,12 @@ class BrokerConfig(Snapshot):
     ottla_metrics_port: int
     """-1: none."""
 
+    # Quotas of clients.
+    controller_quota_window_num: int
+    controller_quota_window_size_seconds: int
+    quota_window_num: int
+    quota_window_size_seconds: int
+
     # The metadata log and the quorum.
     broker_heartbeat_interval_ms: int
     broker_session_timeout_ms: int

@@ -57,6 +57,8 @@ _WORDS: dict[str, str] = {
         "The members of a quorum that never changes, as id@host:port. Quorums that can change use "
         "controller.quorum.bootstrap.servers."
     ),
+    "controller.quota.window.num": "How many windows' worth of changes of the metadata a client can save up.",
+    "controller.quota.window.size.seconds": "How long each of these windows is.",
     "cordoned.log.dirs": "Log directories that get no new or moved partitions; `*` means all of them.",
     "default.replication.factor": "How many replicas a new topic's partitions have, if its creation does not say.",
     "delete.topic.enable": "Allow topics to be deleted.",
@@ -250,6 +252,8 @@ _WORDS: dict[str, str] = {
     "replica.alter.log.dirs.io.max.bytes.per.second": (
         "The most bytes copied in a second for all partitions together that move to another log directory. Set at run time."
     ),
+    "quota.window.num": "Over how many windows the rates of clients with quotas are measured.",
+    "quota.window.size.seconds": "How long each of these windows is.",
     "replication.quota.window.num": "Over how many windows the rate of throttled replicas is measured.",
     "replication.quota.window.size.seconds": "How long each of these windows is.",
     "request.timeout.ms": (

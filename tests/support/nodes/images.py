@@ -7,6 +7,7 @@ from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.requests.authorization import Authorization
 from ottla.broker.requests.context import ConnectionInfo, RequestContext
 from ottla.broker.requests.scheduler import Scheduler
+from ottla.broker.requests.throttle import Throttling
 from ottla.ids import DIRECTORY_UNASSIGNED, Uuid
 from ottla.metadata.image.cluster import BrokerRegistration, ClusterImage, ControllerRegistration, Endpoint
 from ottla.metadata.image.image import MetadataImage
@@ -60,7 +61,13 @@ def context_of(
     cache.image = image
     scheduler = Scheduler(now_s=lambda: 0.0)  # no slice is ever used up
     known: Any = SimpleNamespace(
-        metadata=cache, cluster_id="cluster", node_id=1, scheduler=scheduler, authorization=Authorization(), **services
+        metadata=cache,
+        cluster_id="cluster",
+        node_id=1,
+        scheduler=scheduler,
+        authorization=Authorization(),
+        throttling=Throttling(),
+        **services,
     )
     connection = ConnectionInfo(1, "CONTROLLER" if on_controller else LISTENER, ("127.0.0.1", 50000), on_controller)
     return RequestContext(known, connection, api_key, version, 1, "test", 0.0)

@@ -36,3 +36,6 @@ class Throttling:
     def delay_ms(self, usage: Usage) -> int:
         self.used.append(usage)
         return self.ms if self.ms else usage.request_bytes % 5
+
+    def fetch_bytes_max(self, user: str, client_id: str | None) -> int:
+        return 2**31 - 1

@@ -17,12 +17,13 @@ from ottla.broker.net.settings import NetSettings
 from ottla.broker.net.tls_connection import TlsConnection
 from ottla.broker.requests.context import ConnectionInfo
 from ottla.broker.requests.pipeline import RequestPipeline
+from ottla.broker.requests.quotas import ClientQuotas
 from ottla.broker.requests.request_log import request_log
 from ottla.broker.security import check_served, tls_options
 from ottla.config.broker_security import UNSECURED, ListenerSecurity
 from ottla.config.listeners import Listener as ListenerSetting
 from ottla.config.values import InvalidConfig
-from ottla.env import Listener, SocketOptions, Stream, TlsFailed, World
+from ottla.env import Listener, SocketOptions, Stream, StreamOwner, TlsFailed, World
 from ottla.wire.framing import READ_AHEAD_BYTES
 
 logger = logging.getLogger("ottla.net")
@@ -33,6 +34,8 @@ SCANS_PER_IDLE_TIME = 16
 GRACE_S = 2.0
 DEFAULT_BUFFER_BYTES = 102_400
 DEFAULT_BACKLOG = 50
+TURNED_AWAY_MAX = 1000
+"""So many connections above their address's quota wait for their end; others end at once."""
 BACKLOG_MAX = 4096
 """The kernel lowers it to what it allows (somaxconn)."""
 
@@ -67,6 +70,33 @@ class OpenListener:
         self.is_paused = False
 
 
+class TurnedAway:
+    """`StreamOwner` of a connection that is not served: it is closed after a while."""
+
+    __slots__ = ("_among", "_stream", "_timer")
+
+    def __init__(self, stream: Stream, among: dict[TurnedAway, None], delay_s: float) -> None:
+        self._stream = stream
+        self._among = among
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self.close)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def buffer(self) -> memoryview:
+        return memoryview(bytearray(1))
+
+    def received(self, count: int) -> None:
+        self.close()
+
+    def drained(self) -> None:
+        """Nothing is sent."""
+
+    def ended(self, error: OSError | None) -> None:
+        self._timer.cancel()
+        self._among.pop(self, None)
+
+
 class Listeners:
     """A node's listeners: `open` binds the ports, `serve` begins to accept, `close` answers open requests, `abort` does not."""
 
@@ -84,6 +114,9 @@ class Listeners:
         self._scan_timer: asyncio.TimerHandle | None = None
         self._rate_timer: asyncio.TimerHandle | None = None
         self._gone: asyncio.Event | None = None
+        self.quotas: ClientQuotas | None = None
+        """Limits the rate of new connections of an address; None: no limit is set."""
+        self._turned_away: dict[TurnedAway, None] = {}
         self.is_refusing = False
         """Set by tests: client connections are closed as soon as they are accepted."""
         self.on_refused: Callable[[], None] | None = None
@@ -119,7 +152,7 @@ class Listeners:
         check_served(security)
         listener = OpenListener(setting.name, is_controller, is_protected, self._limits[is_controller], security)
 
-        def accept(stream: Stream) -> Connection | None:
+        def accept(stream: Stream) -> StreamOwner | None:
             return self._accept(listener, stream)
 
         try:
@@ -165,6 +198,8 @@ class Listeners:
         self._stop_accepting()
         for connection in self.connections:
             connection.stream.close()
+        for turned_away in list(self._turned_away):
+            turned_away.close()
 
     def _stop_accepting(self) -> None:
         self._is_serving = False
@@ -177,7 +212,7 @@ class Listeners:
 
     # Accepting and ending connections
 
-    def _accept(self, listener: OpenListener, stream: Stream) -> Connection | None:
+    def _accept(self, listener: OpenListener, stream: Stream) -> StreamOwner | None:
         if self.is_refusing and not listener.is_controller:
             if self.on_refused is not None:
                 self.on_refused()
@@ -192,6 +227,8 @@ class Listeners:
             return None
         request_log.refresh()
         now_s = asyncio.get_running_loop().time()
+        if self.quotas is not None and (delay_s := self.quotas.connection_delay_s(host, now_s)) > 0:
+            return self._turn_away(stream, delay_s)
         listener.limits.add(listener.count, host, now_s)
         self._counters.accepted += 1
         self._counters.open += 1
@@ -215,6 +252,15 @@ class Listeners:
         if self._scan_timer is None:
             self._schedule_scan()
         return connection
+
+    def _turn_away(self, stream: Stream, delay_s: float) -> TurnedAway | None:
+        """End a connection above its address's quota; as in Kafka after some time, else its client would try again at once."""
+        self._counters.refused += 1
+        if len(self._turned_away) >= TURNED_AWAY_MAX:
+            return None
+        turned_away = TurnedAway(stream, self._turned_away, delay_s)
+        self._turned_away[turned_away] = None
+        return turned_away
 
     def _close_excess(self, limits: ConnectionLimits) -> None:
         """Close the connections that were idle longest, if brokers connected above max.connections or it was lowered."""

@@ -238,6 +238,15 @@ SERVED: Final[dict[int, ServedApi]] = {
         "admin.list_partition_reassignments", "admin.list_partition_reassignments", checks=(_DESCRIBE_CLUSTER,)
     ),
     ApiKey.OFFSET_DELETE: ServedApi("groups.offset_delete", checks=(Check(Operation.DELETE, ResourceType.GROUP, "group_id"),)),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: ServedApi(
+        "admin.describe_client_quotas", checks=(Check(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),)
+    ),
+    ApiKey.ALTER_CLIENT_QUOTAS: ServedApi(
+        "admin.alter_client_quotas",
+        "admin.alter_client_quotas",
+        checks=(Check(Operation.ALTER_CONFIGS, ResourceType.CLUSTER),),
+        is_searched=True,
+    ),
     ApiKey.DESCRIBE_QUORUM: ServedApi(
         "cluster.describe_quorum", "cluster.describe_quorum", checks=(_DESCRIBE_CLUSTER,), quota=Quota.NONE
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.config.broker_security import UNSECURED, ListenerSecurity
 from ottla.errors import KafkaError
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from ottla.broker.requests.authorization import DeniedParts, Grants
     from ottla.broker.services import Services
     from ottla.records.kernel_batch import CheckedBatch
+
+
+NOT_COUNTED: Final = -1
+"""What the request has used does not count for its client's quotas yet."""
 
 
 class CloseConnection(Exception):
@@ -81,8 +85,10 @@ class RequestContext:
         "connection",
         "correlation_id",
         "denied",
+        "held_s",
         "received_s",
         "services",
+        "throttle_ms",
         "version",
     )
 
@@ -107,6 +113,10 @@ class RequestContext:
         """See `Declined`."""
         self.denied: DeniedParts | None = None
         """The topics that were taken out of the request because access to them is denied."""
+        self.held_s = 0.0
+        """How long the request had held the loop when it was parked, and since."""
+        self.throttle_ms = NOT_COUNTED
+        """For how long the connection is muted when the reply is sent."""
 
 
 class Declined:

@@ -92,6 +92,7 @@ class Parked:
 
     def _deliver(self, response: Message | None, failure: BaseException | None) -> None:
         pending = self.pending
+        self._pipeline.count_usage(self._route, self._context, self.frame_bytes, response, failure, is_parked=True)
         if pending.may_be_large and pending.encoded is None and self._is_large(response, failure):
             scheduler = self._pipeline.scheduler
             self._preparing = SlicedWork(scheduler, self._context, self._prepare(response, failure))

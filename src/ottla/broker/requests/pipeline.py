@@ -6,9 +6,10 @@
     authorize    `_admit`: what is denied is refused, or taken out (`authorization.py`)
     handler      returns the response, or a `Pending` that is completed later (`context.py`, `parked.py`)
     refuse       `conclude`: an error becomes a response of the API, answers to denied topics are added
-    encode       the reply; a large one was encoded in a worker thread
-    throttle     what the request has used is noted; the connection of a client above its quota is muted, and the reply says
-                 for how long (`throttle.py`). `net/connection.py` sends the replies in the order of their requests
+    throttle     what the request has used is noted; the connection of a client above its quota is muted, and the response says
+                 for how long (`throttle.py`)
+    encode       the reply; a large one was encoded in a worker thread. `net/connection.py` sends the replies in the order of
+                 their requests
 
 `RequestPipeline.handle` is a plain call. It returns the parts to send; None if no reply is wanted; or a `Parked` request, whose
 reply comes later. It raises `CloseConnection` if the peer's connection has to end, after it logged a line that names the
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from ottla.broker.requests.apis import SERVED, HandlerModule, Quota, load_handler, versions_served
 from ottla.broker.requests.authorization import Authorization, authorize
 from ottla.broker.requests.context import (
+    NOT_COUNTED,
     CloseConnection,
     ConnectionInfo,
     Declined,
@@ -46,7 +48,7 @@ from ottla.broker.requests.parked import PARSED_BYTES_MAX, PARSED_BYTES_PER_BYTE
 from ottla.broker.requests.refusals import summary_of
 from ottla.broker.requests.request_log import request_log
 from ottla.broker.requests.scheduler import FIRST_SLICE_S, SMALL_CALL_BYTES, Scheduler, SlicedWork
-from ottla.broker.requests.throttle import Throttle, Usage, mute, put_delay
+from ottla.broker.requests.throttle import Throttling, Usage, mute, put_delay, with_delay
 from ottla.broker.services import NodeServices, Services
 from ottla.env import OffLoop, Reserve
 from ottla.errors import BrokenInvariant, CorruptRecords, DecodeError, KafkaError, drop_frames
@@ -110,8 +112,7 @@ class RequestPipeline:
         self._fast_paths: dict[int, AnswersFrames] = {}
         self.scheduler = Scheduler()
         self.authorization = Authorization()
-        self.throttle: Throttle | None = None
-        """None: nobody is slowed down."""
+        self.throttling = Throttling()
         self.counters = Counters()
         self.fault_log = FaultLog(self._monotonic_s, logger)
         self.health = LoopHealth(self._monotonic_s)
@@ -145,7 +146,7 @@ class RequestPipeline:
                     counters = self._routes[frame[1]].counters
                     counters.requests += 1
                     counters.bytes_in += len(frame)
-                    if self.throttle is not None:
+                    if self.throttling.rule is not None:
                         self._throttle_frame(connection, frame, received_s, answered)
                     hold_s = self._count_reply(counters, received_s, answered) - received_s
                     if hold_s > counters.hold_noted_s:
@@ -259,7 +260,7 @@ class RequestPipeline:
                 return InterceptedRequest(interception, lambda: route.handle(context, request))
         return route.handle(context, request)
 
-    # Refuse, encode, throttle
+    # Refuse, throttle, encode
 
     def conclude(
         self,
@@ -293,14 +294,14 @@ class RequestPipeline:
         elif route.is_searched and response is not None and (refused := summary_of(response, self._topic_name)) is not None:
             counters.errors += 1
             self._report(logging.INFO, context, route, refused)
+        if self.throttling.rule is not None:
+            response = self._throttled(route, context, frame_bytes, response, failure, parts)
         if response is not None and parts is None:
             try:
                 parts = encode_response(response, context.version, context.correlation_id)
             except Exception as flaw:
                 counters.errors += 1
                 parts = self._encode_refusal(route, context, request, flaw)
-        if self.throttle is not None:
-            parts = self._throttled(route, context, frame_bytes, response, parts)
         hold_s = self._count_reply(counters, context.received_s, parts) - began_s
         if hold_s > counters.hold_noted_s:
             self.health.note_request(counters, _hold(route.name, context, frame_bytes, began_s, hold_s))
@@ -319,22 +320,6 @@ class RequestPipeline:
             drop_frames(failure)
         return parts
 
-    def _throttled(
-        self, route: Route, context: RequestContext, frame_bytes: int, response: Message | None, parts: list[Part] | None
-    ) -> list[Part] | None:
-        """The reply, which says for how long the connection is muted."""
-        delay_ms = self._throttle(route, context, frame_bytes, parts)
-        if delay_ms <= 0 or parts is None:
-            return parts
-        if response is None:
-            throttle_at = SERVED[route.key].throttle_at
-            if throttle_at is not None:
-                put_delay(parts, throttle_at, delay_ms)
-        elif hasattr(response, "throttle_time_ms"):
-            response.throttle_time_ms = delay_ms
-            return encode_response(response, context.version, context.correlation_id)
-        return parts
-
     def prepare(
         self, route: Route, context: RequestContext, request: Any, response: Message | None, failure: BaseException | None
     ) -> Prepared:
@@ -346,12 +331,13 @@ class RequestPipeline:
         if context.denied is not None:
             response = context.denied.added_to(response)
         assert response is not None
+        response = with_delay(response, context.throttle_ms)
         if failure is None and route.is_searched:
             refused = summary_of(response, self._topic_name)
         return Prepared(encode_response(response, context.version, context.correlation_id), response, refused)
 
     def _park(self, route: Route, context: RequestContext, request: Any, frame_bytes: int, pending: Pending) -> Parked:
-        hold_s = self._monotonic_s() - context.received_s
+        hold_s = context.held_s = self._monotonic_s() - context.received_s
         if hold_s > route.counters.hold_noted_s:
             hold = _hold(route.name, context, frame_bytes, context.received_s, hold_s)
             self.health.note_request(route.counters, hold)
@@ -405,30 +391,67 @@ class RequestPipeline:
 
     # Throttle
 
-    def _throttle(self, route: Route, context: RequestContext, frame_bytes: int, parts: list[Part] | None) -> int:
-        """Note what a request has used; for how many ms its connection is muted from now on."""
-        throttle = self.throttle
-        if throttle is None or SERVED[route.key].quota == Quota.NONE:
-            return 0
-        now_s, connection = self._monotonic_s(), context.connection
-        reply_bytes = 0 if parts is None else sum(map(len, parts))
-        time_s = now_s - context.received_s
-        usage = Usage(connection, context.client_id, SERVED[route.key].quota, frame_bytes, reply_bytes, time_s)
-        delay_ms = throttle.delay_ms(usage)
-        if delay_ms > 0:
-            mute(connection, now_s, delay_ms)
-        return delay_ms
+    def count_usage(
+        self,
+        route: Route,
+        context: RequestContext,
+        frame_bytes: int,
+        response: Message | None,
+        failure: BaseException | None,
+        is_parked: bool = False,
+    ) -> None:
+        """Note in `context` for how long its connection is to be muted; once, before the response is encoded."""
+        rule = self.throttling.rule
+        if rule is None or context.throttle_ms != NOT_COUNTED:
+            return
+        quota, context.throttle_ms = SERVED[route.key].quota, 0
+        if quota == Quota.NONE and not (
+            isinstance(failure, KafkaError) and failure.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        ):
+            return
+        now_s = self._monotonic_s()
+        time_s = context.held_s if is_parked else now_s - context.received_s
+        is_answered = response is not None or failure is not None or quota != Quota.PRODUCE
+        usage = Usage(context.connection, context.client_id, quota, frame_bytes, 0, time_s, now_s, is_answered)
+        context.throttle_ms = rule.delay_ms(usage)
+        if quota == Quota.CONTROLLER_MUTATION and response is not None:
+            context.throttle_ms = max(context.throttle_ms, getattr(response, "throttle_time_ms", 0))
+
+    def _throttled(
+        self,
+        route: Route,
+        context: RequestContext,
+        frame_bytes: int,
+        response: Message | None,
+        failure: BaseException | None,
+        parts: list[Part] | None,
+    ) -> Message | None:
+        """The response, which says for how long the connection is muted from now on; put into `parts` if they are made."""
+        self.count_usage(route, context, frame_bytes, response, failure)
+        delay_ms = context.throttle_ms
+        if delay_ms <= 0:
+            return response
+        mute(context.connection, self._monotonic_s(), delay_ms)
+        if parts is None:
+            return response if response is None else with_delay(response, delay_ms)
+        throttle_at = SERVED[route.key].throttle_at
+        if response is None and throttle_at is not None:
+            put_delay(parts, throttle_at, delay_ms)
+        return response
 
     def _throttle_frame(self, connection: ConnectionInfo, frame: bytearray, received_s: float, reply: list[Part]) -> None:
         """The same for a request that was answered from its frame, without a context."""
         header, _ = read_request_header(frame)
-        key, version = header.request_api_key, header.request_api_version
-        services = cast("Services", self.services)
-        context = RequestContext(services, connection, key, version, header.correlation_id, header.client_id, received_s)
-        delay_ms = self._throttle(self._routes[key], context, len(frame), reply)
-        throttle_at = SERVED[key].throttle_at
-        if delay_ms > 0 and throttle_at is not None:
-            put_delay(reply, throttle_at, delay_ms)
+        key, rule, now_s = header.request_api_key, self.throttling.rule, self._monotonic_s()
+        assert rule is not None, "asked only if there is one"
+        api = SERVED[key]
+        delay_ms = rule.delay_ms(
+            Usage(connection, header.client_id, api.quota, len(frame), 0, now_s - received_s, now_s, bool(reply))
+        )
+        if delay_ms > 0:
+            mute(connection, now_s, delay_ms)
+            if reply and api.throttle_at is not None:
+                put_delay(reply, api.throttle_at, delay_ms)
 
     # Failures
 

@@ -152,7 +152,9 @@ class SlicedWork(Pending):
             pool.give_back(self.reserved_bytes)
 
     def _next_slice(self) -> None:
-        self.run(self._scheduler.now_s() + SLICE_S)
+        began_s = self._scheduler.now_s()
+        self.run(began_s + SLICE_S)
+        self._context.held_s += self._scheduler.now_s() - began_s
 
     def hold(self) -> None:
         """The request is parked: this is the response from now on. It took more than one slice, so it may be large."""

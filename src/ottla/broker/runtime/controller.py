@@ -245,6 +245,8 @@ class ControllerRuntime:
             self.state.kraft_upgrade_refusal = self._quorum.refuse_upgrade()
 
         def decide_request(state: ControllerState, now_ms: int) -> Decision[Any]:
+            if asker.mutations is not None:
+                asker.mutations.begin()
             return decide(state, request, now_ms, asker)
 
         if is_large(request, self.state):

@@ -26,6 +26,7 @@ DECISIONS: Final[dict[int, tuple[str, str]]] = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: ("reassignments", "alter_reassignments"),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: ("reassignment_list", "list_reassignments"),
     ApiKey.ALTER_PARTITION: ("alter_partition", "alter_partition"),
+    ApiKey.ALTER_CLIENT_QUOTAS: ("client_quotas", "alter_client_quotas"),
     ApiKey.UPDATE_FEATURES: ("features", "update_features"),
     ApiKey.BROKER_REGISTRATION: ("broker_registration", "register_broker"),
     ApiKey.BROKER_HEARTBEAT: ("brokers", "broker_heartbeat"),
@@ -36,8 +37,8 @@ DECISIONS: Final[dict[int, tuple[str, str]]] = {
 }
 """API key → module of this package, and function."""
 
-_BY_VERSION: Final = frozenset({ApiKey.DELETE_TOPICS, ApiKey.UPDATE_FEATURES})
-"""Their response depends on the version of the request."""
+_BY_ASKER: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.UPDATE_FEATURES})
+"""Their response depends on the version of the request or on who asks."""
 
 _found: dict[int, Decide] = {}
 
@@ -48,12 +49,8 @@ def decision_of(api_key: int) -> Decide:
     if decide is None:
         module, name = DECISIONS[api_key]
         function = getattr(import_module(f"ottla.metadata.controller.{module}"), name)
-        decide = _found[api_key] = _by_version(function) if api_key in _BY_VERSION else _without_asker(function)
+        decide = _found[api_key] = function if api_key in _BY_ASKER else _without_asker(function)
     return decide
-
-
-def _by_version(function: Callable[[ControllerState, Any, int, int], Decision[Any]]) -> Decide:
-    return lambda state, request, now_ms, asker: function(state, request, now_ms, asker.version)
 
 
 def _without_asker(function: Callable[[ControllerState, Any, int], Decision[Any]]) -> Decide:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from ottla.ids import ANONYMOUS, Principal
+from ottla.metadata.controller.mutation_quota import Mutations
 from ottla.wire.base import Message
 
 R = TypeVar("R")
@@ -21,6 +22,12 @@ class Asker(NamedTuple):
     client_id: str | None = None
     listener: str = ""
     """The listener that the request came through; of a forwarded one, the controller's."""
+    mutations: Mutations | None = None
+    """What pays for the partitions that it creates and deletes; None: they are free."""
+
+
+ITSELF = Asker(-1)
+"""The controller, or a test."""
 
 
 class Decision(NamedTuple, Generic[R]):

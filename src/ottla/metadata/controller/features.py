@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.metadata.controller.decision import Decision, UpgradeDecision
+from ottla.metadata.controller.decision import Asker, Decision, UpgradeDecision
 from ottla.metadata.controller.state import ControllerState
 from ottla.metadata.features import (
     CONTROLLER_REGISTRATION_FROM,
@@ -33,15 +33,15 @@ from ottla.wire.messages.update_features import (
 )
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
-_LATEST = 2
+_NEWEST = Asker(2)
 _RESULTS_UP_TO = 1
 _MIN_ISR = "min.insync.replicas"
 
 
 def update_features(
-    state: ControllerState, request: UpdateFeaturesRequest, now_ms: int, version: int = _LATEST
+    state: ControllerState, request: UpdateFeaturesRequest, now_ms: int, asker: Asker = _NEWEST
 ) -> Decision[UpdateFeaturesResponse]:
-    """Set the levels of a request, which came in `version`; or change none, and return the reason."""
+    """Set the levels of a request; or change none, and return the reason."""
     updates = {update.feature: update for update in request.feature_updates}
     proposed = {**state.image.features, METADATA_VERSION: state.image.metadata_version}
     proposed |= {name: update.max_version_level for name, update in updates.items()}
@@ -50,7 +50,7 @@ def update_features(
     except KafkaError as error:
         return Decision(UpdateFeaturesResponse(error_code=error.code, error_message=f"no level was changed: {error}"))
     response = UpdateFeaturesResponse(error_message=None)
-    if version <= _RESULTS_UP_TO:
+    if asker.version <= _RESULTS_UP_TO:
         response.results = [UpdatableFeatureResult(feature=name, error_message=None) for name in updates]
     if request.validate_only:
         return Decision(response)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.decision import ITSELF, Asker, Decision
+from ottla.metadata.controller.mutation_quota import Mutations
 from ottla.metadata.controller.new_partitions import (
     RECORDS_PER_REQUEST_MAX,
     check_assignment,
@@ -27,7 +28,7 @@ from ottla.wire.messages.create_partitions import (
 
 
 def create_partitions(
-    state: ControllerState, request: CreatePartitionsRequest, now_ms: int
+    state: ControllerState, request: CreatePartitionsRequest, now_ms: int, asker: Asker = ITSELF
 ) -> Decision[CreatePartitionsResponse]:
     """Add partitions to the topics of the request; with `validate_only`, write nothing."""
     counts = Counter(topic.name for topic in request.topics)
@@ -38,7 +39,7 @@ def create_partitions(
         try:
             if counts[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"topic {topic.name} comes more than once in the request")
-            records += _grow(state, topic, RECORDS_PER_REQUEST_MAX - len(records))
+            records += _grow(state, topic, RECORDS_PER_REQUEST_MAX - len(records), asker.mutations)
         except KafkaError as error:
             if error.code == ErrorCode.POLICY_VIOLATION:
                 raise
@@ -47,7 +48,9 @@ def create_partitions(
     return Decision(CreatePartitionsResponse(results=results), () if request.validate_only else records)
 
 
-def _grow(state: ControllerState, wanted: CreatePartitionsTopic, records_left: int) -> list[Message]:
+def _grow(
+    state: ControllerState, wanted: CreatePartitionsTopic, records_left: int, mutations: Mutations | None
+) -> list[Message]:
     topic = state.image.topics.by_name.get(wanted.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.name}")
@@ -68,6 +71,8 @@ def _grow(state: ControllerState, wanted: CreatePartitionsTopic, records_left: i
             ErrorCode.POLICY_VIOLATION,
             f"the request asks for more than {RECORDS_PER_REQUEST_MAX} partitions at once: split it",
         )
+    if mutations is not None:
+        mutations.pay(added)
     version = state.image.metadata_version
     return [
         partition_record(topic.id, index, partition, version)

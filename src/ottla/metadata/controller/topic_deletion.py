@@ -7,7 +7,7 @@ from collections import Counter
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID, Uuid, uuid_text
-from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.decision import Asker, Decision
 from ottla.metadata.controller.new_partitions import RECORDS_PER_REQUEST_MAX
 from ottla.metadata.controller.state import ControllerState
 from ottla.metadata.image.topics import Topic
@@ -21,16 +21,16 @@ from ottla.wire.messages.delete_topics import (
 from ottla.wire.messages.metadata_records import RemoveTopicRecord
 
 _DELETION_CODE_SINCE = 3
-_LATEST = 6
+_NEWEST = Asker(6)
 
 
 def delete_topics(
-    state: ControllerState, request: DeleteTopicsRequest, now_ms: int, version: int = _LATEST
+    state: ControllerState, request: DeleteTopicsRequest, now_ms: int, asker: Asker = _NEWEST
 ) -> Decision[DeleteTopicsResponse]:
-    """Delete the topics of a request, which came in `version`."""
+    """Delete the topics of a request."""
     if not state.settings.delete_topic_enable:
         raise KafkaError(
-            ErrorCode.TOPIC_DELETION_DISABLED if version >= _DELETION_CODE_SINCE else ErrorCode.INVALID_REQUEST,
+            ErrorCode.TOPIC_DELETION_DISABLED if asker.version >= _DELETION_CODE_SINCE else ErrorCode.INVALID_REQUEST,
             "topics cannot be deleted here: delete.topic.enable is false on the controller",
         )
     wanted = [DeleteTopicState(name=name) for name in request.topic_names] + list(request.topics)
@@ -48,6 +48,8 @@ def delete_topics(
             result.name, result.topic_id = topic.name, topic.id
             if topic.id in by_id and topic.name in by_name:
                 raise _refused(f"topic {topic.name} comes by name and by id, which is twice")
+            if asker.mutations is not None:
+                asker.mutations.pay(len(topic.partitions))
         except KafkaError as error:
             result.error_code, result.error_message = error.code, str(error)
         else:

@@ -14,7 +14,8 @@ from ottla.config.values import InvalidConfig
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import topic_name_fault
-from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.decision import ITSELF, Asker, Decision
+from ottla.metadata.controller.mutation_quota import Mutations
 from ottla.metadata.controller.new_partitions import (
     RECORDS_PER_REQUEST_MAX,
     check_assignment,
@@ -44,7 +45,9 @@ _DEFAULT = -1
 _METADATA_TOPIC = "__cluster_metadata"
 
 
-def create_topics(state: ControllerState, request: CreateTopicsRequest, now_ms: int) -> Decision[CreateTopicsResponse]:
+def create_topics(
+    state: ControllerState, request: CreateTopicsRequest, now_ms: int, asker: Asker = ITSELF
+) -> Decision[CreateTopicsResponse]:
     """Create the topics of the request; with `validate_only`, write nothing."""
     _check_size(state, request)
     counts = Counter(topic.name for topic in request.topics)
@@ -56,7 +59,7 @@ def create_topics(state: ControllerState, request: CreateTopicsRequest, now_ms: 
             if counts[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"topic {topic.name} comes more than once in the request")
             _check_name(state, topic.name, taken)
-            result, topic_records = _create(state, topic)
+            result, topic_records = _create(state, topic, asker.mutations)
         except KafkaError as error:
             results.append(CreatableTopicResult(name=topic.name, error_code=error.code, error_message=str(error)))
             continue
@@ -104,9 +107,13 @@ def _collision_names(state: ControllerState) -> dict[str, str]:
     return {name.replace(".", "_"): name for name in state.image.topics.by_name if "." in name or "_" in name}
 
 
-def _create(state: ControllerState, topic: CreatableTopic) -> tuple[CreatableTopicResult, list[Message]]:
+def _create(
+    state: ControllerState, topic: CreatableTopic, mutations: Mutations | None
+) -> tuple[CreatableTopicResult, list[Message]]:
     settings = _checked_settings(state, topic)
     partitions = _assigned(state, topic) if topic.assignments else _placed(state, topic)
+    if mutations is not None:
+        mutations.pay(len(partitions))
     topic_id = state.randomness.new_uuid()
     records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     records += [

@@ -6,7 +6,7 @@ What they mean is said where they are used: the authorizer, the login, the quota
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -115,8 +115,12 @@ REPLAYS: Final[dict[type[Message], Callable[[SecurityDelta, Any], None]]] = {
 
 def quota_key(record: records.ClientQuotaRecord) -> QuotaKey:
     """The key of a quota's record in `SecurityImage.quotas`."""
-    entity = ((part.entity_type, part.entity_name) for part in record.entity)
-    return tuple(sorted(entity, key=lambda part: (part[0], part[1] or ""))), record.key
+    return quota_entity((part.entity_type, part.entity_name) for part in record.entity), record.key
+
+
+def quota_entity(parts: Iterable[tuple[str, str | None]]) -> QuotaEntity:
+    """The parts by their type; of two with one type, the last."""
+    return tuple(sorted(dict(parts).items()))
 
 
 def _differing(before: Mapping[Any, Message], after: Mapping[Any, Message]) -> Iterator[Any]:

@@ -109,7 +109,7 @@ def test_throttle_time_is_in_replies_that_are_made_off_the_loop(
 
     async def scenario() -> None:
         scene = Scene(frame_bytes)
-        scene.pipeline.throttle = Throttling(70)
+        scene.pipeline.throttling.rule = Throttling(70)
         expected = response_of(3, ErrorCode.POLICY_VIOLATION) if is_refused else response_of(MANY)
         if is_refused:
             scene.pending.fail(KafkaError(ErrorCode.POLICY_VIOLATION, "too many"))

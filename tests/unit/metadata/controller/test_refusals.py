@@ -11,7 +11,7 @@ from tests.support.nodes.images import context_of
 from ottla.broker.requests.apis import ON_BROKER
 from ottla.errors import KafkaError
 from ottla.ids import Uuid
-from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.decision import Asker, Decision
 from ottla.metadata.controller.elections import elect_leaders
 from ottla.metadata.controller.features import update_features
 from ottla.metadata.controller.topics import create_partitions, create_topics, delete_topics
@@ -30,7 +30,7 @@ WITH_VERSION = (ApiKey.DELETE_TOPICS, ApiKey.UPDATE_FEATURES)
 
 def answer(cluster: ControllerCluster, request: Message, version: int) -> Message:
     """The decision's response; for a request that is refused as a whole, the handler's."""
-    more = (version,) if request.KEY in WITH_VERSION else ()
+    more = (Asker(version),) if request.KEY in WITH_VERSION else ()
     try:
         decision: Decision[Message] = DECISIONS[request.KEY](cluster.state, request, 0, *more)
     except KafkaError as error:

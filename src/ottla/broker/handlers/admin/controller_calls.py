@@ -21,6 +21,7 @@ from ottla.broker.requests.context import PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.controller.decision import Asker
+from ottla.metadata.controller.mutation_quota import STRICT_SINCE
 from ottla.wire.apis import APIS
 from ottla.wire.base import Message
 
@@ -38,7 +39,10 @@ async def decided(context: RequestContext, request: Message, timeout_ms: int | N
     """The controller's response, once this node has published its records. Raises `KafkaError`."""
     services = context.services
     if context.connection.is_controller_listener:
-        response = await services.controller.call(request, asker_of(context))
+        asker = asker_of(context)
+        response = await services.controller.call(request, asker)
+        if asker.mutations is not None:
+            response.throttle_time_ms = asker.mutations.throttle_ms
     else:
         response = await services.channel.forward(
             ForwardedRequest.of(context, request), None if timeout_ms is None else _channel_ms(timeout_ms)
@@ -54,8 +58,13 @@ def ask_own_controller(context: RequestContext, request: Message) -> PendingTask
 
 def asker_of(context: RequestContext) -> Asker:
     """Who asks, for the controller's decision."""
-    connection = context.connection
-    return Asker(context.version, connection.principal, connection.peer[0], context.client_id, connection.listener)
+    connection, mutations = context.connection, None
+    if context.services.throttling.rule is not None and (strict_since := STRICT_SINCE.get(context.api_key)) is not None:
+        services, is_strict = context.services, context.version >= strict_since
+        mutations = services.quotas.mutations_of(
+            connection.principal.name, context.client_id, is_strict, services.scheduler.now_s()
+        )
+    return Asker(context.version, connection.principal, connection.peer[0], context.client_id, connection.listener, mutations)
 
 
 def _channel_ms(timeout_ms: int) -> int:

@@ -196,7 +196,8 @@ async def create_missing(context: RequestContext, names: Sequence[str], pauses: 
     await services.loader.caught_up()
     for result in response.topics:
         if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            codes[result.name] = result.error_code
+            is_over_quota = result.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            codes[result.name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_over_quota else result.error_code
     return codes
 
 

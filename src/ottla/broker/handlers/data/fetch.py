@@ -7,6 +7,8 @@ from the first partition that has any, however large. The fetch session decides 
 Partitions that do not exist get an error, but do not end the wait for the others. An error in reading a partition that exists,
 or a log that diverges from the reader's, is answered at once.
 
+A consumer above its quota gets an empty response, and its session does not move on (`requests/throttle.py`).
+
 A follower that is not in sync gets nothing of throttled partitions while their quota is used up (`replication/quota.py`).
 
 A follower reads up to the log's end. Its fetch is its acknowledgement: it has everything below the offset it asks for, in every
@@ -31,8 +33,10 @@ from ottla.broker.partitions.in_sync import NO_BROKER_EPOCH
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.purgatory.delayed_fetch import DelayedFetch
 from ottla.broker.replication.quota import portion_bytes
+from ottla.broker.requests.apis import Quota
 from ottla.broker.requests.context import Handled, Pending, PendingTask, RequestContext
 from ottla.broker.requests.scheduler import SMALL_CALL_BYTES, in_slices
+from ottla.broker.requests.throttle import Usage
 from ottla.env import FileRange, OffLoop, Steps
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -51,6 +55,7 @@ from ottla.wire.messages.fetch import (
 )
 
 if TYPE_CHECKING:
+    from ottla.broker.requests.throttle import Throttle
     from ottla.metadata.image.cluster import ClusterImage
 
 
@@ -59,6 +64,8 @@ FROM_FOLLOWERS_SINCE = 11
 PARTITIONS_ON_LOOP = 1000
 """With more partitions than this a fetch is read in slices (`broker/requests/scheduler.py`)."""
 PARTITIONS_PER_STEP = 50
+PARTITION_BYTES: Final = 60
+"""About what a partition adds to a response, besides its records and its topic's name."""
 HINTS_SINCE = 16
 REPLICA_STATE_SINCE = 15
 STORAGE_ERROR_SINCE = 6
@@ -147,6 +154,7 @@ class Fetch:
         "_plan",
         "_rack",
         "_replica_id",
+        "_rule",
         "_throttled_bytes",
         "_total_bytes",
         "_version",
@@ -165,6 +173,14 @@ class Fetch:
         """Whether the request has counted as a follower's acknowledgement."""
         config = context.services.settings.current
         self._max_bytes = min(request.max_bytes, config.fetch_max_bytes)
+        self._rule = context.services.throttling.rule if replica_id < 0 else None
+        """What slows down the client, if that can be."""
+        if replica_id >= 0:
+            context.throttle_ms = 0  # replicas have a quota of their own
+        elif self._rule is not None:
+            self._max_bytes = min(
+                self._max_bytes, self._rule.fetch_bytes_max(context.connection.principal.name, context.client_id)
+            )
         self._rack = ""
         """The consumer's rack, if this node sends consumers to replicas near them."""
         if request.rack_id and replica_id == CONSUMER and config.replica_selector_class == RACK_AWARE:
@@ -308,6 +324,8 @@ class Fetch:
         return [wanted.partition for wanted in self._plan.wanted.values() if wanted.partition is not None]
 
     def _finish(self, answers: Answers) -> Message | Pending:
+        if self._rule is not None and self._is_slowed(self._rule, answers):
+            return self._plan.refused()
         response = self._plan.finish(answers)
         if self._throttled_bytes:
             services = self._context.services
@@ -317,6 +335,17 @@ class Fetch:
                 if data.error_code in _LEADER_MOVED:
                     self._hint(response, wanted, data)
         return PendingTask(self._warmed(response)) if self._cold else response
+
+    def _is_slowed(self, rule: Throttle, answers: Answers) -> bool:
+        """Whether the client is above its quota, and gets no records."""
+        context = self._context
+        reply_bytes = self._total_bytes + sum(PARTITION_BYTES + len(wanted.topic or "") for wanted, _ in answers)
+        now_s = context.services.scheduler.now_s()
+        time_s = context.held_s or now_s - context.received_s
+        connection = context.connection
+        usage = Usage(connection, context.client_id, Quota.FETCH, 0, reply_bytes, time_s, now_s)
+        context.throttle_ms = rule.delay_ms(usage)
+        return context.throttle_ms > 0
 
     async def _warmed(self, response: FetchResponse) -> Message:
         """The response, once all its records are in the page cache."""

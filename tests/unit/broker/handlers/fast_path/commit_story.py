@@ -103,7 +103,7 @@ class Story:
         held.services.coordinators = SimpleNamespace(groups=self.host)
         self.pipeline = RequestPipeline(held.services)
         self.pipeline.authorization.authorizer = self.authorizer
-        self.pipeline.throttle = self.throttle
+        self.pipeline.throttling.rule = self.throttle
         assert self.pipeline._route(self.info, API_KEY) is not None
         self.answers = FrameAnswers(held.services)
         await self.join("classic", None)

@@ -66,7 +66,7 @@ class Story:
             self.ids[topic] = await held.make_topic(topic, PARTITIONS, config, replicas=(1, 2) if self.is_replicated else (1,))
         self.pipeline = RequestPipeline(held.services)
         self.pipeline.authorization.authorizer = self.authorizer
-        self.pipeline.throttle = self.throttle
+        self.pipeline.throttling.rule = self.throttle
         assert self.pipeline._route(self.info, 0) is not None
         self.answers = FrameAnswers(held.services)
 
