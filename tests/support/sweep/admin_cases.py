@@ -9,7 +9,7 @@ from ottla.broker.requests.apis import ON_CONTROLLER
 from ottla.ids import Uuid
 from ottla.wire.apis import ApiKey
 from ottla.wire.base import Message
-from ottla.wire.messages import add_raft_voter, alter_configs, create_topics, incremental_alter_configs
+from ottla.wire.messages import add_raft_voter, alter_client_quotas, alter_configs, create_topics, incremental_alter_configs
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -27,6 +27,7 @@ from ottla.wire.messages.create_partitions import (
     CreatePartitionsTopic,
 )
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ottla.wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -86,6 +87,8 @@ def tables_of_cases() -> dict[int, Callable[[str], Makers]]:
         ApiKey.ALTER_CONFIGS: _alter_configs,
         ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
         ApiKey.LIST_CONFIG_RESOURCES: _config_resources,
+        ApiKey.ALTER_CLIENT_QUOTAS: _quotas_altered,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS: _quotas,
         ApiKey.DESCRIBE_LOG_DIRS: _log_dirs,
         ApiKey.ALTER_REPLICA_LOG_DIRS: _move,
         ApiKey.ELECT_LEADERS: _elect,
@@ -271,6 +274,65 @@ def _config_resources(_: str) -> Makers:
             ListConfigResourcesRequest(resource_types=[TOPIC, BROKER, METRICS, GROUP]) if version else None
         ),
         "resources of no kind": lambda version: ListConfigResourcesRequest(resource_types=[1]) if version else None,
+    }
+
+
+def _quotas_altered(_: str) -> Makers:
+    def request(entity: dict[str, str | None], *ops: tuple[str, float | None], validate: bool = False) -> Message:
+        parts = [
+            alter_client_quotas.AlterClientQuotasRequestEntityData(entity_type=type_, entity_name=name)
+            for type_, name in entity.items()
+        ]
+        changes = [
+            alter_client_quotas.OpData(key=key, value=0.0 if value is None else value, remove=value is None)
+            for key, value in ops
+        ]
+        entry = alter_client_quotas.AlterClientQuotasRequestEntryData(entity=parts, ops=changes)
+        return alter_client_quotas.AlterClientQuotasRequest(entries=[entry], validate_only=validate)
+
+    produce, fetch, percent, connections = (
+        *("producer_byte_rate", "consumer_byte_rate", "request_percentage", "connection_creation_rate"),
+    )
+    return {
+        "quotas": lambda _: request({"user": "sweep"}, (produce, 1e9), (percent, 90.5)),
+        "quotas, again": lambda _: request({"user": "sweep"}, (produce, 1e9)),
+        "quotas, of the default": lambda _: request({"user": "who", "client-id": None}, (fetch, 1e9)),
+        "quotas, of an address": lambda _: request({"ip": "10.9.8.7"}, (connections, 5)),
+        "quotas, validated": lambda _: request({"user": "never"}, (produce, 5), validate=True),
+        "quotas, removed": lambda _: request({"user": "who", "client-id": None}, (fetch, None)),
+        "quotas, absent removed": lambda _: request({"user": "nobody"}, ("no.such", None)),
+        "quotas, unknown key": lambda _: request({"user": "sweep"}, ("no.such", 1)),
+        "quotas, key of an address": lambda _: request({"user": "sweep"}, (connections, 1)),
+        "quotas, key of a user": lambda _: request({"ip": "10.9.8.7"}, (produce, 1)),
+        "quotas, key twice": lambda _: request({"user": "sweep"}, (produce, 1), (produce, 2)),
+        "quotas, zero": lambda _: request({"user": "sweep"}, (produce, 0)),
+        "quotas, fraction": lambda _: request({"user": "sweep"}, (produce, 1.5)),
+        "quotas, too large": lambda _: request({"user": "sweep"}, (produce, 1e20)),
+        "quotas, no entity": lambda _: request({}, (produce, 1)),
+        "quotas, empty name": lambda _: request({"user": ""}, (produce, 1)),
+        "quotas, unknown type": lambda _: request({"group": "g"}, (produce, 1)),
+        "quotas, user and address": lambda _: request({"user": "sweep", "ip": "10.9.8.7"}, (produce, 1)),
+        "quotas, no address": lambda _: request({"ip": "not an address"}, (connections, 1)),
+    }
+
+
+def _quotas(_: str) -> Makers:
+    def request(*components: tuple[str, int, str | None], strict: bool = False) -> Message:
+        wanted = [ComponentData(entity_type=type_, match_type=how, match=match) for type_, how, match in components]
+        return DescribeClientQuotasRequest(components=wanted, strict=strict)
+
+    return {
+        "quotas of a user": lambda _: request(("user", 0, "sweep")),
+        "quotas of any user": lambda _: request(("user", 2, None), strict=True),
+        "quotas of the default user": lambda _: request(("user", 1, None)),
+        "quotas of an address": lambda _: request(("ip", 0, "10.9.8.7")),
+        "quotas of nothing": lambda _: request(strict=True),
+        "quotas of an unknown type": lambda _: request(("group", 2, None)),
+        "quotas of one type twice": lambda _: request(("user", 2, None), ("user", 0, "sweep")),
+        "quotas of no name": lambda _: request(("user", 0, None)),
+        "quotas of the default with a name": lambda _: request(("user", 1, "sweep")),
+        "quotas matched in no way": lambda _: request(("user", 9, None)),
+        "quotas of users and addresses": lambda _: request(("user", 2, None), ("ip", 2, None)),
     }
 
 
