@@ -10,6 +10,7 @@ import logging
 from collections.abc import Collection
 from typing import Final, Protocol
 
+from ottla.broker.requests.audit_log import audit_levels
 from ottla.broker.requests.request_log import request_log
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -28,6 +29,7 @@ LEVELS: Final[dict[str, int]] = {
 
 _PACKAGE: Final = "ottla"
 _KAFKAS_NAMES: Final = {
+    "kafka.authorizer.logger": "ottla.authorizer",
     "kafka.controller": "ottla.controller",
     "kafka.log.LogCleaner": "ottla.log",
     "kafka.request.logger": "ottla.requests",
@@ -62,6 +64,7 @@ class PythonLoggers:
     def set_level(self, name: str, level: str | None) -> None:
         logging.getLogger(_PACKAGE if name == ROOT else name).setLevel(logging.NOTSET if level is None else LEVELS[level])
         request_log.refresh()
+        audit_levels.refresh()
 
 
 def find_logger(name: str, known: Collection[str]) -> str:

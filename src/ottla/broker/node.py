@@ -41,6 +41,7 @@ from ottla.broker.storage import Storage
 from ottla.errors import BrokenInvariant, OttlaError
 from ottla.log.directories.log_directory import DirectoryWorld
 from ottla.log.directories.startup import lock_directories
+from ottla.metadata.authorizer import StandardAuthorizer
 from ottla.records.kernels import variant
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ class Node:
         self.pipeline.on_broken = self._break
         self.pipeline.scheduler.workers = world.compute
         self.pipeline.health.watch(world.loop_watch)
+        self._authorizer: StandardAuthorizer | None = None
+        if settings.current.authorizer is not None:
+            self._authorizer = self.pipeline.authorization.authorizer = StandardAuthorizer(settings.current.authorizer)
         self.listeners = Listeners(world, net_settings(settings.current), self.pipeline)
         self._quorum_listeners: Listeners | None = None
         """The controller's listeners if they are served longer than the broker's: the other voters need them."""
@@ -296,6 +300,8 @@ class Node:
         self._metadata.image = image
         if delta.security.changed_quotas:
             self._apply_quotas(image)
+        if self._authorizer is not None:
+            self._authorizer.follow(delta.security.changed_acls, image.security.acls)
         self._elections.count(delta, image)
         if delta.features_changed:
             self._metadata.features_offset = image.provenance.offset

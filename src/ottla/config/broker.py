@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ottla.config.authorizer import AuthorizerConfig
 from ottla.config.broker_checks import check_combinations
 from ottla.config.broker_keys import BROKER_KEYS
 from ottla.config.broker_log import BrokerLogConfig
@@ -177,6 +178,8 @@ class BrokerConfig(Snapshot):
 
     log: BrokerLogConfig
     """The settings of the log, including topic defaults."""
+    authorizer: AuthorizerConfig | None
+    """None: everything is allowed."""
 
     __slots__ = tuple(__annotations__)
 
@@ -203,6 +206,7 @@ class BrokerConfig(Snapshot):
                 values[attribute] = value_of(name)
         values |= network_values(settings, value_of, hostname)
         values["log"] = BrokerLogConfig.from_settings(settings)
+        values["authorizer"] = AuthorizerConfig.from_settings(settings)
         config = cls(values)
         check_combinations(config)
         return config

@@ -23,6 +23,11 @@ _WORDS: dict[str, str] = {
         "Over how many windows the rate of moves to other log directories is measured."
     ),
     "alter.log.dirs.replication.quota.window.size.seconds": "How long each of these windows is.",
+    "authorizer.class.name": (
+        "org.apache.kafka.metadata.authorizer.StandardAuthorizer: check every request against the access control lists of the "
+        "cluster. Set it on every node, with the same super.users (separated by semicolons, such as User:admin), who may do "
+        "everything, and allow.everyone.if.no.acl.found. Empty: everybody may do everything."
+    ),
     "auto.create.topics.enable": "Create a topic when a client asks for one that does not exist.",
     "auto.leader.rebalance.enable": (
         "Give partitions back to their preferred leaders, the first of their replicas, when these are in sync again."

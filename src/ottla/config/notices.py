@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ottla.config.authorizer import ALLOW_EVERYONE, CLASS, STANDARD_AUTHORIZER, SUPER_USERS
 from ottla.config.broker_docs import documentation
 from ottla.config.broker_keys import BROKER_KEYS, base_name
 from ottla.config.topic_keys import TOPIC_SYNONYMS
@@ -47,9 +48,8 @@ REMOVED: dict[str, str] = {
 """Settings of older Kafkas → what to do instead."""
 
 _ZOOKEEPER = "ZooKeeper is gone: use process.roles with controller.quorum.bootstrap.servers"
-AUTHORIZER = ("authorizer.class.name", "super.users", "allow.everyone.if.no.acl.found")
-"""Access control: without it the operator must know. The last two are read by Kafka's StandardAuthorizer, and in no table."""
-
+_OF_AUTHORIZER = (SUPER_USERS, ALLOW_EVERYONE)
+"""What Kafka's StandardAuthorizer reads by itself, so that its tables do not name them."""
 PLUGINS = ("metrics.jmx.include", "metrics.jmx.exclude")
 """What other classes that come with Kafka read by themselves, so that its tables do not name them."""
 _PLUGIN_PREFIXES = ("client.quota.callback.", "config.providers.")
@@ -71,16 +71,15 @@ def notices(settings: Mapping[str, str]) -> list[str]:
         base = base_name(name)
         if (advice := _removed(name)) is not None:
             told.append(f"{name} is a setting of older Kafkas and has no effect: {advice}")
-        elif name in AUTHORIZER:
-            # Kafka's default is an empty class name: no authorizer.
-            if name != "authorizer.class.name" or settings[name].strip():
+        elif name in _OF_AUTHORIZER:
+            if not settings.get(CLASS, "").strip():
                 unguarded.append(name)
         elif (base in BROKER_KEYS and base not in words) or name in PLUGINS or name.startswith(prefixes):
             without_effect.append(name)
     if unguarded:
         told.append(
-            f"{listed(unguarded)} {'has' if len(unguarded) == 1 else 'have'} no effect: Ottla has no access control yet. Every "
-            "client that can connect may do everything: keep this node where only trusted clients reach it"
+            f"{listed(unguarded)} {'has' if len(unguarded) == 1 else 'have'} no effect without {CLASS}: every client that can "
+            f"connect may do everything. Set {CLASS} to {STANDARD_AUTHORIZER}, on every node"
         )
     if without_effect:
         told.append(f"accepted, but without effect here: {', '.join(without_effect)}")
@@ -96,7 +95,7 @@ def unknown_names(settings: Mapping[str, Any]) -> list[str]:
         for name in settings
         if _removed(name) is None
         and base_name(name) not in BROKER_KEYS
-        and name not in AUTHORIZER
+        and name not in _OF_AUTHORIZER
         and name not in PLUGINS
         and not name.startswith(prefixes)
     )

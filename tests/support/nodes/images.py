@@ -65,7 +65,7 @@ def context_of(
         cluster_id="cluster",
         node_id=1,
         scheduler=scheduler,
-        authorization=Authorization(),
+        authorization=Authorization(lambda: 0.0),
         throttling=Throttling(),
         **services,
     )

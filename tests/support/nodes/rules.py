@@ -1,8 +1,9 @@
 """Rules for the stages of the request pipeline: who may do what, and who is slowed down."""
 
-from ottla.broker.requests.apis import ResourceType
 from ottla.broker.requests.throttle import Usage
 from ottla.ids import Principal
+from ottla.metadata.acls import ResourceType
+from ottla.metadata.authorizer import Verdict
 
 
 class Denying:
@@ -21,9 +22,13 @@ class Denying:
     def deny_topics(self, *names: str) -> None:
         self.deny(*((ResourceType.TOPIC, name) for name in names))
 
-    def allows(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> bool:
+    def decide(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> Verdict:
         self.asked.append((principal, host, operation, resource_type, name))
-        return (resource_type, name) not in self.denied
+        is_denied = (resource_type, name) in self.denied
+        return Verdict(not is_denied, "Denying" if is_denied else "DefaultAllow")
+
+    def allows_any(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
+        return all(denied != resource_type for denied, _ in self.denied)
 
 
 class Throttling:

@@ -178,7 +178,7 @@ SPELLED_OUT = {
 
 def test_every_attribute_is_a_setting_of_the_declared_type() -> None:
     keys: dict[str, ConfigKey] = {key.attribute: key for key in BROKER_KEYS.values()}
-    made = {"log", "advertised_controller_listeners", "listener_max_connections", "listener_security"}
+    made = {"log", "authorizer", "advertised_controller_listeners", "listener_max_connections", "listener_security"}
     node = config()
     for attribute, declared in BrokerConfig.__annotations__.items():
         if attribute in made | SPELLED_OUT:

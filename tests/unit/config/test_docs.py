@@ -24,6 +24,7 @@ def source_of_other_rooms() -> str:
 
 
 READ_BY_CONFIG = {
+    "authorizer.class.name",
     # Identity and network: `broker_network` turns these into listeners, endpoints and quorum addresses.
     "broker.id",
     "controller.quorum.bootstrap.servers",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.broker.requests.apis import load_handler
-from ottla.broker.requests.authorization import authorize
+from ottla.broker.requests.authorization import admit, with_denied
 from ottla.broker.requests.context import ConnectionInfo, RequestContext, future_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -59,16 +59,13 @@ async def answer_forwarded(services: NodeServices, forwarded: ForwardedRequest, 
     assert module is not None, "only what is served on controllers' listeners is forwarded"
     response: Message | None = None
     try:
-        grants = services.authorization.grants_of(client)
-        if grants is not None:
-            context.denied = authorize(grants, context, request, module.refuse)
-        if context.denied is None or not context.denied.is_all:
-            response = await future_of(module.handle(context, request))
+        response = await future_of(admit(services.authorization, context, request, module.refuse, module.handle))
     except KafkaError as refused:
         if refused.code == ErrorCode.NOT_CONTROLLER:
             raise
         response = module.refuse(context, request, refused)
-    if context.denied is not None:
-        response = context.denied.added_to(response)
+    response, failure = with_denied(context, request, module.refuse, response, None)
+    if failure is not None:
+        raise failure
     assert response is not None, "every forwardable API has a response"
     return response

@@ -15,6 +15,7 @@ from ottla.broker.net.connection import Connection
 from ottla.broker.net.limits import ConnectionLimits, ListenerCount
 from ottla.broker.net.settings import NetSettings
 from ottla.broker.net.tls_connection import TlsConnection
+from ottla.broker.requests.audit_log import audit_levels
 from ottla.broker.requests.context import ConnectionInfo
 from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.broker.requests.quotas import ClientQuotas
@@ -226,6 +227,7 @@ class Listeners:
             )
             return None
         request_log.refresh()
+        audit_levels.refresh()
         now_s = asyncio.get_running_loop().time()
         if self.quotas is not None and (delay_s := self.quotas.connection_delay_s(host, now_s)) > 0:
             return self._turn_away(stream, delay_s)

@@ -15,9 +15,11 @@ changed the encoding are not listed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.wire.api_table import ApiKey
 from ottla.wire.apis import APIS
 from ottla.wire.base import Message
@@ -26,33 +28,6 @@ if TYPE_CHECKING:
     from ottla.broker.requests.context import Handled, RequestContext
     from ottla.broker.services import NodeServices
     from ottla.errors import KafkaError
-
-
-class ResourceType:
-    """Kafka's codes of what access is granted to."""
-
-    TOPIC: Final = 2
-    GROUP: Final = 3
-    CLUSTER: Final = 4
-    TRANSACTIONAL_ID: Final = 5
-
-
-class Operation:
-    """Kafka's codes of what may be done to a resource."""
-
-    READ: Final = 3
-    WRITE: Final = 4
-    CREATE: Final = 5
-    DELETE: Final = 6
-    ALTER: Final = 7
-    DESCRIBE: Final = 8
-    CLUSTER_ACTION: Final = 9
-    DESCRIBE_CONFIGS: Final = 10
-    ALTER_CONFIGS: Final = 11
-
-
-CLUSTER_NAME: Final = "kafka-cluster"
-"""The name of the one resource of type CLUSTER."""
 
 
 class Check(NamedTuple):
@@ -65,6 +40,10 @@ class Check(NamedTuple):
     resource_type: int
     field: str = ""
     """The attribute of the request with the resource's name; of topics, `TopicFields` says where they are."""
+    or_cluster: int = 0
+    """An operation on the cluster that is enough, and is asked for first; 0: none."""
+    applies: Callable[[Any], bool] | None = None
+    """Whether a request needs it; None: every request does."""
 
 
 class TopicFields(NamedTuple):
@@ -197,6 +176,9 @@ SERVED: Final[dict[int, ServedApi]] = {
         checks=(_WRITE_TRANSACTION, _READ_GROUP, _READ_TOPIC),
         topics=TopicFields(*_OF_A_TOPIC),
     ),
+    ApiKey.DESCRIBE_ACLS: ServedApi("admin.describe_acls", "admin.describe_acls", checks=(_DESCRIBE_CLUSTER,)),
+    ApiKey.CREATE_ACLS: ServedApi("admin.create_acls", "admin.create_acls", checks=(_ALTER_CLUSTER,), is_searched=True),
+    ApiKey.DELETE_ACLS: ServedApi("admin.delete_acls", "admin.delete_acls", checks=(_ALTER_CLUSTER,), is_searched=True),
     ApiKey.DESCRIBE_CONFIGS: ServedApi(
         "admin.describe_configs",
         "admin.describe_configs",

@@ -1,8 +1,10 @@
 """The stage that asks whether a principal may do what its request asks for, and the grants that remember the answers.
 
-An `Authorizer` is the rule. There is none yet: everything is allowed. What an API's requests need is in its descriptor
-(`apis.py`), and is checked once: by the broker that handles the request, or by the controller, with the client's principal, if
-the broker forwards it. A denied topic is taken out of the request and refused alone; anything else refuses the request.
+An `Authorizer` is the rule: `metadata/authorizer.py`, with `authorizer.class.name`; without, everything is allowed. What an
+API's requests need is in its descriptor (`apis.py`), and is checked once: by the broker that handles the request, or by the
+controller, with the client's principal, if the broker forwards it. A denied topic is taken out of the request and refused
+alone; anything else refuses the request. What depends on more than the request's fields, such as a list of all topics, the
+handler asks for with `RequestContext.allows`. The rule is asked on the loop alone.
 
 `Grants` are what one principal at one address has been found to be allowed. They are dropped when the rule's version changes.
 The fast path goes on only with the grants that it finds there; without them the general path asks the rule, and notes the
@@ -15,14 +17,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakValueDictionary
 
-from ottla.broker.requests.apis import CLUSTER_NAME, SERVED, Check, Operation, ResourceType, TopicFields, checks_of
+from ottla.broker.requests.apis import SERVED, Check, TopicFields, checks_of
+from ottla.broker.requests.audit_log import AuditLog, audit_levels
 from ottla.broker.requests.topics import add_answers, is_empty, name_of, take_out
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.metadata.acls import CLUSTER_NAME, OPERATIONS, ResourceType
+from ottla.wire.apis import APIS
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
-    from ottla.broker.requests.context import ConnectionInfo, RequestContext
+    from ottla.broker.requests.context import ConnectionInfo, Handled, RequestContext
     from ottla.ids import Principal
 
 NAMES_MAX: Final = 10_000
@@ -33,18 +38,25 @@ _CODES: Final = {
     ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    ResourceType.USER: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
 }
 _RESOURCES: Final = {
     ResourceType.TOPIC: "topic",
     ResourceType.GROUP: "group",
     ResourceType.CLUSTER: "cluster",
     ResourceType.TRANSACTIONAL_ID: "transactional id",
+    ResourceType.DELEGATION_TOKEN: "delegation token",
+    ResourceType.USER: "user",
 }
-_OPERATIONS: Final = {
-    code: "".join(word.capitalize() for word in name.split("_"))
-    for name, code in vars(Operation).items()
-    if isinstance(code, int)
-}
+_OPERATIONS: Final = {code: "".join(word.capitalize() for word in name.split("_")) for code, name in OPERATIONS.items()}
+
+
+class Verdict(Protocol):
+    """A decision of the rule. Its text names what decided it."""
+
+    @property
+    def is_allowed(self) -> bool: ...
 
 
 class Authorizer(Protocol):
@@ -53,18 +65,23 @@ class Authorizer(Protocol):
     version: int
     """Changes whenever an answer may have changed."""
 
-    def allows(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> bool:
-        """Whether `principal`, connected from `host`, may do `operation` to a resource."""
+    def decide(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> Verdict:
+        """Whether `principal`, connected from `host`, may do `operation` to a resource; `KafkaError` if it cannot say."""
+        ...
+
+    def allows_any(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
+        """Whether it may do `operation` to some resource of a type, whichever."""
         ...
 
 
 class Grants:
     """What one principal at one address may do, as far as it has been asked."""
 
-    __slots__ = ("__weakref__", "_allowed", "_authorizer", "_host", "_principal", "_version")
+    __slots__ = ("__weakref__", "_allowed", "_audit", "_host", "_principal", "_version", "authorizer")
 
-    def __init__(self, authorizer: Authorizer, principal: Principal, host: str) -> None:
-        self._authorizer = authorizer
+    def __init__(self, authorizer: Authorizer, audit: AuditLog, principal: Principal, host: str) -> None:
+        self.authorizer = authorizer
+        self._audit = audit
         self._principal = principal
         self._host = host
         self._version = authorizer.version
@@ -72,22 +89,46 @@ class Grants:
 
     def granted(self, operation: int, resource_type: int) -> set[str | bytes]:
         """The names that are known to be allowed; of topics also the ids. For the fast path: others may be allowed, too."""
-        if self._version != self._authorizer.version:
-            self._version = self._authorizer.version
+        if self._version != self.authorizer.version or audit_levels.is_all:
+            self._version = self.authorizer.version
             self._allowed.clear()
         found = self._allowed.get((operation, resource_type))
         if found is None:
             found = self._allowed[operation, resource_type] = set()
         return found
 
-    def allows(self, operation: int, resource_type: int, name: str) -> bool:
+    def allows(
+        self, operation: int, resource_type: int, name: str, api_key: int, *, count: int = 1, is_silent: bool = False
+    ) -> bool:
+        """Whether a request may do `operation` to the resource, which it names `count` times.
+
+        `is_silent`: a denial is not told to the client, so it is no line of the audit log either.
+        """
         granted = self.granted(operation, resource_type)
         if name in granted:
             return True
-        if not self._authorizer.allows(self._principal, self._host, operation, resource_type, name):
-            return False
-        self.note(granted, name)
-        return True
+        verdict = self.authorizer.decide(self._principal, self._host, operation, resource_type, name)
+        is_allowed = verdict.is_allowed
+        if audit_levels.is_trace if is_silent else audit_levels.is_all or (audit_levels.is_denied and not is_allowed):
+            self._audit.note(
+                self._principal,
+                self._host,
+                operation,
+                resource_type,
+                name,
+                APIS[api_key].name,
+                count,
+                is_allowed,
+                verdict,
+                is_silent,
+            )
+        if is_allowed:
+            self.note(granted, name)
+        return is_allowed
+
+    def allows_any(self, operation: int, resource_type: int) -> bool:
+        """Whether some resource of a type may be used, whichever. Not in the audit log, as in Kafka."""
+        return self.authorizer.allows_any(self._principal, self._host, operation, resource_type)
 
     @staticmethod
     def note(granted: set[str | bytes], name: str | bytes) -> None:
@@ -111,26 +152,58 @@ class Grants:
 class Authorization:
     """The rule of one node and the grants of its peers; those of the same principal and address share them."""
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self.authorizer: Authorizer | None = None
         """None: everything is allowed."""
+        self._audit = AuditLog(monotonic_s)
         self._grants: WeakValueDictionary[tuple[Principal, str], Grants] = WeakValueDictionary()
 
     def grants_of(self, connection: ConnectionInfo) -> Grants | None:
         """The grants of a connection; None if everything is allowed."""
-        if self.authorizer is None:
+        authorizer = self.authorizer
+        if authorizer is None:
             return None
-        if connection.grants is None:
+        grants = connection.grants
+        if grants is None or grants.authorizer is not authorizer:
             key = connection.principal, connection.peer[0]
             grants = self._grants.get(key)
-            if grants is None:
-                grants = self._grants[key] = Grants(self.authorizer, *key)
+            if grants is None or grants.authorizer is not authorizer:
+                grants = self._grants[key] = Grants(authorizer, self._audit, *key)
             connection.grants = grants
-        return connection.grants
+        return grants
 
 
 Refuse = Callable[[Any, Any, KafkaError], Message | None]
 """An API's `refuse`."""
+
+
+def admit(
+    authorization: Authorization, context: RequestContext, request: Any, refuse: Refuse, handle: Callable[[Any, Any], Handled]
+) -> Handled:
+    """Authorize a request, then handle what is left of it. None if nothing is; `with_denied` adds the answers to the rest.
+
+    Raises `KafkaError` if all of it is denied, and what `handle` raises.
+    """
+    grants = context.grants = authorization.grants_of(context.connection)
+    if grants is not None:
+        context.denied = _authorize(grants, context, request, refuse)
+        if context.denied is not None and context.denied.is_all:
+            return None
+    return handle(context, request)
+
+
+def with_denied(
+    context: RequestContext, request: Any, refuse: Refuse, response: Message | None, failure: BaseException | None
+) -> tuple[Message | None, BaseException | None]:
+    """The response with the answers to the topics that were denied, or the failure."""
+    if context.denied is None:
+        return response, failure
+    try:
+        if isinstance(failure, KafkaError):
+            response, failure = refuse(context, request, failure), None
+        return (context.denied.added_to(response), None) if failure is None else (None, failure)
+    except Exception as fault:
+        return None, fault
 
 
 class DeniedParts:
@@ -162,18 +235,23 @@ class DeniedParts:
         return response
 
 
-def authorize(grants: Grants, context: RequestContext, request: Any, refuse: Refuse) -> DeniedParts | None:
+def _authorize(grants: Grants, context: RequestContext, request: Any, refuse: Refuse) -> DeniedParts | None:
     """Check what a request needs. Denied topics are taken out of it, and returned; `KafkaError` if all of it is denied."""
     denied: DeniedParts | None = None
     for check in checks_of(context.api_key, context.connection.is_controller_listener):
-        operation, resource_type, field = check
-        if resource_type == ResourceType.TOPIC:
+        if check.applies is not None and not check.applies(request):
+            continue
+        if check.or_cluster and grants.allows(
+            check.or_cluster, ResourceType.CLUSTER, CLUSTER_NAME, context.api_key, is_silent=True
+        ):
+            continue
+        if check.resource_type == ResourceType.TOPIC:
             assert denied is None, "topics are checked last, and once"
             denied = _take_out_denied(grants, context, request, check, refuse)
             continue
-        name = CLUSTER_NAME if resource_type == ResourceType.CLUSTER else getattr(request, field)
-        if name is not None and not grants.allows(operation, resource_type, name):
-            raise grants.refusal(operation, resource_type, name)
+        name = CLUSTER_NAME if check.resource_type == ResourceType.CLUSTER else getattr(request, check.field)
+        if name is not None and not grants.allows(check.operation, check.resource_type, name, context.api_key):
+            raise grants.refusal(check.operation, check.resource_type, name)
     return denied
 
 
@@ -187,9 +265,9 @@ def _take_out_denied(grants: Grants, context: RequestContext, request: Any, chec
         entries: Sequence[Any] = getattr(request, attribute) or ()
         for entry in entries:
             name = name_of(context, fields, entry)
-            if name is None:
+            if name is None or name in names:
                 continue  # an unknown id: the handler says so
-            if not grants.allows(operation, ResourceType.TOPIC, name):
+            if not grants.allows(operation, ResourceType.TOPIC, name, context.api_key):
                 names.add(name)
             elif topic_id := getattr(entry, "topic_id", None):
                 grants.note(grants.granted(operation, ResourceType.TOPIC), topic_id)

@@ -36,6 +36,7 @@ class ConnectionInfo:
     """The peer, its principal and the listener of a connection; shared by all its requests."""
 
     __slots__ = (
+        "_principal",
         "client_software_name",
         "client_software_version",
         "grants",
@@ -45,7 +46,6 @@ class ConnectionInfo:
         "listener",
         "muted_until_s",
         "peer",
-        "principal",
         "security",
     )
 
@@ -64,7 +64,7 @@ class ConnectionInfo:
         self.is_controller_listener = is_controller_listener
         self.is_follower = False
         """Whether the peer says that it is a broker's fetcher. No more than a hint: it gets the memory kept for followers."""
-        self.principal = principal
+        self._principal = principal
         self.security = security
         """Of the listener. A connection keeps what its listener had when it was accepted."""
         self.client_software_name = ""
@@ -73,6 +73,15 @@ class ConnectionInfo:
         """See `Authorization.grants_of`: None until they are asked for."""
         self.muted_until_s = 0.0
         """Until when nothing is read from it: its client is above its quota (`throttle.py`)."""
+
+    @property
+    def principal(self) -> Principal:
+        return self._principal
+
+    @principal.setter
+    def principal(self, principal: Principal) -> None:
+        """Who the peer is, now that it has logged in."""
+        self._principal, self.grants = principal, None
 
 
 class RequestContext:
@@ -85,6 +94,7 @@ class RequestContext:
         "connection",
         "correlation_id",
         "denied",
+        "grants",
         "held_s",
         "received_s",
         "services",
@@ -117,6 +127,22 @@ class RequestContext:
         """How long the request had held the loop when it was parked, and since."""
         self.throttle_ms = NOT_COUNTED
         """For how long the connection is muted when the reply is sent."""
+        self.grants: Grants | None = None
+        """What its client may do, once the request is authorized; None if everything is allowed. Handlers ask `allows`."""
+
+    def allows(self, operation: int, resource_type: int, name: str, *, count: int = 1, is_silent: bool = False) -> bool:
+        """Whether the client may do `operation` to the resource, which the request names `count` times.
+
+        `is_silent`: a denial is not told to the client, so it is no line of the audit log either.
+        """
+        grants = self.grants
+        return grants is None or grants.allows(operation, resource_type, name, self.api_key, count=count, is_silent=is_silent)
+
+    def require(self, operation: int, resource_type: int, name: str) -> None:
+        """Raise the refusal unless `allows`."""
+        grants = self.grants
+        if grants is not None and not grants.allows(operation, resource_type, name, self.api_key):
+            raise grants.refusal(operation, resource_type, name)
 
 
 class Declined:

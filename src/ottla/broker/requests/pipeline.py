@@ -29,7 +29,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ottla.broker.requests.apis import SERVED, HandlerModule, Quota, load_handler, versions_served
-from ottla.broker.requests.authorization import Authorization, authorize
+from ottla.broker.requests.authorization import Authorization, admit, with_denied
 from ottla.broker.requests.context import (
     NOT_COUNTED,
     CloseConnection,
@@ -111,7 +111,7 @@ class RequestPipeline:
         self._controller_routes: dict[int, Route] = {}
         self._fast_paths: dict[int, AnswersFrames] = {}
         self.scheduler = Scheduler()
-        self.authorization = Authorization()
+        self.authorization = Authorization(self._monotonic_s)
         self.throttling = Throttling()
         self.counters = Counters()
         self.fault_log = FaultLog(self._monotonic_s, logger)
@@ -249,15 +249,14 @@ class RequestPipeline:
 
     def _admit(self, route: Route, context: RequestContext, request: Any) -> Handled:
         """Authorize a request, then hand it to its handler, or to a test that intercepts it."""
-        grants = self.authorization.grants_of(context.connection)
-        if grants is not None:
-            context.denied = authorize(grants, context, request, route.refuse)
-            if context.denied is not None and context.denied.is_all:
-                return None
-        if self.intercept is not None:
-            interception = self.intercept(context, request)
-            if interception is not None:
-                return InterceptedRequest(interception, lambda: route.handle(context, request))
+        handle = route.handle if self.intercept is None else partial(self._handle, route)
+        return admit(self.authorization, context, request, route.refuse, handle)
+
+    def _handle(self, route: Route, context: RequestContext, request: Any) -> Handled:
+        """Handle a request while a test intercepts some."""
+        interception = None if self.intercept is None else self.intercept(context, request)
+        if interception is not None:
+            return InterceptedRequest(interception, lambda: route.handle(context, request))
         return route.handle(context, request)
 
     # Refuse, throttle, encode
@@ -281,7 +280,7 @@ class RequestPipeline:
         counters.bytes_in += frame_bytes
         parts = encoded
         if context.denied is not None and prepared is None:
-            response, failure = _with_denied(route, context, request, response, failure)
+            response, failure = with_denied(context, request, route.refuse, response, failure)
         if prepared is not None:
             parts, response = prepared.parts, prepared.response
             if prepared.refused is not None:
@@ -584,19 +583,6 @@ class RequestPipeline:
             self.fault_log.report(level, host, line, *facts)
         else:
             self.fault_log.report_bug(level, bug, line, *facts)
-
-
-def _with_denied(
-    route: Route, context: RequestContext, request: Any, response: Message | None, failure: BaseException | None
-) -> tuple[Message | None, BaseException | None]:
-    """The response with the answers to the topics that were denied, or the failure."""
-    assert context.denied is not None
-    try:
-        if isinstance(failure, KafkaError):
-            response, failure = route.refuse(context, request, failure), None
-        return (context.denied.added_to(response), None) if failure is None else (None, failure)
-    except Exception as fault:
-        return None, fault
 
 
 def _refusal_text(error: KafkaError) -> str:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from ottla.broker.requests.apis import SERVED, ResourceType, TopicFields
+from ottla.broker.requests.apis import SERVED, TopicFields
 from ottla.ids import ZERO_UUID
+from ottla.metadata.acls import ResourceType
 from ottla.wire.api_table import ApiKey
 from ottla.wire.base import Message
 

@@ -52,6 +52,8 @@ def is_large(request: Message, state: ControllerState) -> bool:
         return _MIN_ISR in names and _has_many_partitions(state.image)  # eligible leader replicas of all partitions change
     elif request.KEY == ApiKey.ELECT_LEADERS:
         return wanted.topic_partitions is None and _has_many_partitions(state.image)
+    elif request.KEY in (ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS):
+        return len(state.image.security.acls) > MANY_ELEMENTS  # each looks at all of them
     elif request.KEY == ApiKey.LIST_PARTITION_REASSIGNMENTS:
         return wanted.topics is None and _has_many_partitions(state.image)
     return count > MANY_ELEMENTS

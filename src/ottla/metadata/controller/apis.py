@@ -19,6 +19,8 @@ Decide = Callable[[ControllerState, Any, int, Asker], Decision[Any]]
 DECISIONS: Final[dict[int, tuple[str, str]]] = {
     ApiKey.CREATE_TOPICS: ("topics", "create_topics"),
     ApiKey.DELETE_TOPICS: ("topic_deletion", "delete_topics"),
+    ApiKey.CREATE_ACLS: ("acls", "create_acls"),
+    ApiKey.DELETE_ACLS: ("acls", "delete_acls"),
     ApiKey.ALTER_CONFIGS: ("config_responses", "alter_configs"),
     ApiKey.CREATE_PARTITIONS: ("partition_growth", "create_partitions"),
     ApiKey.ELECT_LEADERS: ("elections", "elect_leaders"),

@@ -426,7 +426,7 @@ def test_every_listed_module_is_there() -> None:
         assert callable(module.handle)
         assert callable(module.refuse)
         assert ("controller" if on_controller else "broker") in APIS[key].listeners
-    assert load_handler(ApiKey.CREATE_ACLS) is None
+    assert load_handler(ApiKey.SHARE_FETCH) is None
     assert load_handler(ApiKey.BROKER_HEARTBEAT) is None
     assert load_handler(ApiKey.PRODUCE, True) is None
 

@@ -14,11 +14,12 @@ from tests.unit.broker.test_node import Stage
 
 from ottla.broker.channel.forwarded import ForwardedRequest, answer_forwarded
 from ottla.broker.node import Node
-from ottla.broker.requests.apis import CLUSTER_NAME, SERVED, Operation, Quota, ResourceType, checks_of
+from ottla.broker.requests.apis import SERVED, Quota, checks_of
 from ottla.broker.requests.context import ConnectionInfo
 from ottla.broker.requests.parked import Parked
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Principal
+from ottla.metadata.acls import CLUSTER_NAME, Operation, ResourceType
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork
 from ottla.wire.api_table import ApiKey

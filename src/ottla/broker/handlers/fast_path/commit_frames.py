@@ -9,10 +9,10 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from ottla.broker.requests.apis import Operation, ResourceType
 from ottla.coordinator.contract import Instant
 from ottla.errors import KafkaError
 from ottla.ids import Uuid
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.records.kernels import PURE_ASKED, load_variant
 from ottla.wire.base import Part
 from ottla.wire.varint import decode_uvarint

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, cast
 from ottla.broker.handlers.data.produce import TOPIC_IDS_SINCE, fail
 from ottla.broker.handlers.fast_path.produce_elements import has_many_elements
 from ottla.broker.purgatory.acks import DelayedFrame
-from ottla.broker.requests.apis import Operation, ResourceType
 from ottla.broker.requests.context import Declined, Pending
 from ottla.broker.requests.parked import PARSED_ON_LOOP_BYTES
 from ottla.ids import Uuid
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.records.kernels import PURE_ASKED, load_variant
 from ottla.wire.base import Part
 from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse

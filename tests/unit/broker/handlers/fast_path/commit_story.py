@@ -18,7 +18,6 @@ from tests.support.nodes.held_partitions import NODE, HeldPartitions, virtual
 from tests.support.nodes.rules import Denying, Throttling
 
 from ottla.broker.handlers.fast_path.commit_frames import FrameAnswers
-from ottla.broker.requests.apis import ResourceType
 from ottla.broker.requests.authorization import Grants
 from ottla.broker.requests.context import CloseConnection, ConnectionInfo, Pending
 from ottla.broker.requests.parked import Parked
@@ -28,6 +27,7 @@ from ottla.broker.runtime.coordinators.loading import load_shard
 from ottla.env.repeated_lines import RepeatedLines
 from ottla.ids import OFFSETS_TOPIC, Uuid
 from ottla.log.read import Isolation
+from ottla.metadata.acls import ResourceType
 from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.topics import NO_LEADER
 from ottla.records.batch import iterate_batches
