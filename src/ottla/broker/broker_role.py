@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.broker.background import watched
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.membership import NOT_REGISTERED, Membership
+from ottla.broker.node_links import NodeLinks
 from ottla.broker.node_settings import cleaner_settings
 from ottla.broker.partitions.moving import Moves
 from ottla.broker.partitions.partitions import Partitions
@@ -178,7 +179,12 @@ class BrokerRole:
             directories=directories,
             partitions=partitions,
             replication=Replication(
-                partitions, node.metadata, node.settings, node.world.network, self._channel, lambda: self.epoch
+                partitions,
+                node.metadata,
+                node.settings,
+                NodeLinks.to_brokers(node.world, node.settings),
+                self._channel,
+                lambda: self.epoch,
             ),
             moves=Moves(partitions, node.metadata, self._channel, lambda: self.epoch),
             fetch_sessions=FetchSessions(node.world.clock, node.world.randomness, node.settings),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.net.listeners import Listeners
+from ottla.broker.node_links import NodeLinks
 from ottla.broker.node_settings import (
     address_text,
     controller_settings,
@@ -224,7 +225,7 @@ class Node:
             endpoint = endpoints.get(listener)
             return None if endpoint is None else Address(facts.leader_id, *endpoint, facts.leader_epoch)
 
-        links = ControllerLinks(self._world.network, self.node_id)
+        links = ControllerLinks(NodeLinks.to_controllers(self._world, self._settings), self.node_id)
         self._stopping.callback(links.close)
         return RemoteChannel(links, leader, node if self._settings.current.is_controller else None)
 
@@ -242,7 +243,11 @@ class Node:
 
     async def _open_quorum(self, storage: Storage) -> QuorumRuntime:
         quorum = await QuorumRuntime.open(
-            self._world, self._settings.current, storage.locked.metadata_directory_id, self.cluster_id
+            self._world,
+            self._settings.current,
+            storage.locked.metadata_directory_id,
+            self.cluster_id,
+            NodeLinks.to_controllers(self._world, self._settings),
         )
         self._stopping.push_async_callback(quorum.close)
         quorum.failure.add_done_callback(lambda failure: self._break(failure.result()))

@@ -6,9 +6,15 @@ its JAAS text names the user to log in as.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ottla.config.broker_security import ListenerSecurity
+from ottla.config.client.jaas import parse_jaas
 from ottla.config.values import InvalidConfig
 from ottla.env.tls import TlsOptions
+
+if TYPE_CHECKING:
+    from ottla.link.security import LinkSecurity, SaslOptions
 
 
 def tls_options(security: ListenerSecurity, *, is_client: bool = False) -> TlsOptions | None:
@@ -28,6 +34,28 @@ def tls_options(security: ListenerSecurity, *, is_client: bool = False) -> TlsOp
         ciphers=tls.ciphers,
         versions=tls.versions,
     )
+
+
+def link_security(security: ListenerSecurity) -> LinkSecurity:
+    """What a connection to the listener needs. Raises `InvalidConfig` if the JAAS text names no user to log in as."""
+    from ottla.link.security import LinkSecurity  # late: a quorum of one needs no links
+
+    tls = tls_options(security, is_client=True)
+    return LinkSecurity(tls, None if security.own_mechanism is None else _login(security, security.own_mechanism))
+
+
+def _login(security: ListenerSecurity, mechanism: str) -> SaslOptions:
+    from ottla.link.security import SaslOptions
+
+    options = parse_jaas(security.jaas[mechanism]).options
+    setting = f"listener.name.{security.name.lower()}.{mechanism.lower()}.sasl.jaas.config"
+    username, password = options.get("username"), options.get("password")
+    if not username or not password:
+        raise InvalidConfig(
+            "sasl.jaas.config",
+            f"{setting} has no username or no password, with which nodes log in at each other: add them",
+        )
+    return SaslOptions(mechanism, username, password, is_delegation_token=options.get("tokenauth", "").lower() == "true")
 
 
 def check_served(security: ListenerSecurity) -> None:

@@ -229,6 +229,16 @@ class BrokerConfig(Snapshot):
         """The listeners at which other nodes reach this node's controller."""
         return tuple(each for each in self.listeners if each.name in self.controller_listener_names)
 
+    @property
+    def brokers_security(self) -> ListenerSecurity:
+        """The security of the listener at which brokers reach each other."""
+        return self.listener_security[self.inter_broker_listener_name]
+
+    @property
+    def controllers_security(self) -> ListenerSecurity:
+        """The security of the listener at which nodes reach controllers."""
+        return self.listener_security[self.controller_listener_names[0]]
+
     def max_connections_of(self, listener: str) -> int:
         """The most connections that `listener` may have at a time."""
         return self.listener_max_connections.get(listener, self.max_connections)

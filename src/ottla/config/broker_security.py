@@ -112,6 +112,8 @@ class ListenerSecurity(NamedTuple):
     """From the subject of a client's certificate to the name of its principal."""
     sasl_mechanisms: tuple[str, ...] = ()
     """Those that the listener accepts."""
+    own_mechanism: str | None = None
+    """The one with which this node logs in there; None: it does not connect to the listener, or without SASL."""
     jaas: Mapping[str, str] = {}
     """Mechanism → its JAAS text: the users of PLAIN, and what this node logs in with when it connects to this listener."""
 
@@ -159,7 +161,7 @@ def _security(settings: ListenerSettings, protocol: str, is_served: bool, mechan
     if own is not None:
         _check_own_mechanism(settings, str(mechanism_setting), own, mechanisms if is_served else None)
     jaas = {each: _jaas_text(settings, each) for each in dict.fromkeys((*mechanisms, *([own] if own else ())))}
-    return security._replace(sasl_mechanisms=mechanisms, jaas=jaas)
+    return security._replace(sasl_mechanisms=mechanisms, own_mechanism=own, jaas=jaas)
 
 
 # TLS

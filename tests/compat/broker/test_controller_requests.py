@@ -14,6 +14,7 @@ from ottla.broker.channel.envelope import wrap_request
 from ottla.broker.channel.forwarded import ForwardedRequest
 from ottla.broker.channel.links import Address, ControllerLinks
 from ottla.broker.channel.remote import RemoteChannel
+from ottla.broker.node_links import NodeLinks
 from ottla.env.real.net import RealNetwork
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -36,7 +37,7 @@ BROKER_ID = 77
 def through_channel(server: KafkaServer, work: Callable[[RemoteChannel], Awaitable[Any]]) -> Any:
     async def run() -> Any:
         host, _, port = server.controller_bootstrap.rpartition(":")
-        links = ControllerLinks(RealNetwork(), BROKER_ID)
+        links = ControllerLinks(NodeLinks(RealNetwork()), BROKER_ID)
         try:
             return await work(RemoteChannel(links, lambda: Address(1, host, int(port))))
         finally:

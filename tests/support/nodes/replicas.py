@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from tests.support.logs.batches import make_batch, values_of
 from tests.support.nodes.held_partitions import LISTENER, HeldPartitions, only_answer
@@ -22,7 +22,6 @@ from tests.support.peers.fetching import bytes_of
 
 from ottla.broker.handlers.data import fetch, list_offsets
 from ottla.broker.partitions.partition import Partition
-from ottla.broker.replication import fetcher
 from ottla.broker.replication.replication import Replication
 from ottla.broker.requests.context import Handled, Pending, future_of
 from ottla.errors import KafkaError
@@ -78,9 +77,8 @@ class Node:
         self.following: asyncio.Task[None] | None = None
 
     def _replication(self) -> Replication:
-        network: Any = self  # the stand-in for `Link` finds the caller by it
         partitions, metadata = self.held.partitions, self.held.metadata
-        made = Replication(partitions, metadata, self.held.settings, network, self, lambda: self.epoch)
+        made = Replication(partitions, metadata, self.held.settings, cast(Any, Loopback(self)), self, lambda: self.epoch)
         self.held.services.replication = made
         return made
 
@@ -141,6 +139,18 @@ class Node:
         self.start()
 
 
+class Loopback:
+    """Stands in for `NodeLinks` of one node."""
+
+    def __init__(self, caller: Node) -> None:
+        self._caller = caller
+
+    async def connect(self, host: str, port: int, options: object) -> "LoopbackLink":
+        link = LoopbackLink(self._caller, host, port)
+        await link.travel()
+        return link
+
+
 class LoopbackLink:
     """Stands in for `Link`: calls the handlers of the broker behind a port."""
 
@@ -150,13 +160,7 @@ class LoopbackLink:
         self.is_over = False
         self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    @classmethod
-    async def connect(cls, caller: Any, host: str, port: int, options: object) -> "LoopbackLink":
-        link = cls(caller, host, port)
-        await link._travel()
-        return link
-
-    async def _travel(self) -> None:
+    async def travel(self) -> None:
         try:
             await self.caller.world.travel(self.caller, self.caller.world.nodes[self.port])
         except KafkaError as cut:
@@ -166,7 +170,7 @@ class LoopbackLink:
     async def request(self, message: Message, timeout_ms: int) -> Any:
         if self.is_over:
             raise LinkEnded(self.host, "the link has ended")
-        await self._travel()
+        await self.travel()
         lives = self.caller.world.nodes[self.port].lives
         version = APIS[message.KEY].newest
         received = decode_all(type(message), version, encode_bytes(message, version))
@@ -186,7 +190,7 @@ class LoopbackLink:
             for entry in handled.responses:  # type: ignore[union-attr]
                 for data in entry.partitions:
                     data.records = bytes_of(data)
-        await self._travel()
+        await self.travel()
         return handled
 
     def close(self) -> None:
@@ -214,7 +218,6 @@ class Replicas:
     async def open(
         cls, random: Random, delay_s: float = 0.02, configs: Mapping[str, object] | None = None
     ) -> AsyncIterator["Replicas"]:
-        real_link, fetcher.Link = fetcher.Link, LoopbackLink  # type: ignore[misc,assignment]
         world = cls(random, delay_s)
         try:
             for node_id in NODES:
@@ -238,7 +241,6 @@ class Replicas:
             for node in world.nodes.values():
                 if node.is_up:
                     await node.stop()
-            fetcher.Link = real_link  # type: ignore[misc]
 
     async def travel(self, one: Node, other: Node | None = None) -> None:
         """A message goes from one node to another, or to the controller; raises a `KafkaError` if it gets lost."""

@@ -13,6 +13,7 @@ from ottla.broker.channel.links import Address, ControllerLinks
 from ottla.broker.channel.remote import RemoteChannel
 from ottla.broker.formatting import FormatOptions, format_directories, format_if_new
 from ottla.broker.node import Node
+from ottla.broker.node_links import NodeLinks
 from ottla.broker.requests.context import future_of
 from ottla.broker.services import NodeServices, Services
 from ottla.config.broker import BrokerConfig
@@ -100,7 +101,7 @@ def test_controller_alone_serves_brokers_of_other_machines() -> None:
         assert services is not None
         assert not isinstance(services, Services), "it has no partitions and no coordinators"
         assert node.bootstrap_servers == "here:9093"
-        links = ControllerLinks(stage.network.host("there"), 7)
+        links = ControllerLinks(NodeLinks(stage.network.host("there")), 7)
         channel = RemoteChannel(links, lambda: CONTROLLER)
         epoch = (await channel.call(registration(node))).broker_epoch
         heard = await channel.call(
@@ -203,7 +204,7 @@ def test_broker_alone_joins_the_cluster_of_another_controller() -> None:
         before_ms = contact_ms.contact_ms
         await asyncio.sleep(10)
         assert contact_ms.contact_ms > before_ms, "it sends heartbeats"
-        links = ControllerLinks(network.host("stranger"), 7)
+        links = ControllerLinks(NodeLinks(network.host("stranger")), 7)
         old_epoch = broker.services.membership.epoch
         forged = BrokerHeartbeatRequest(broker_id=2, broker_epoch=old_epoch, want_shut_down=True)
         await RemoteChannel(links, lambda: CONTROLLER).call(forged)
@@ -223,7 +224,7 @@ def test_killed_broker_is_fenced_when_its_session_ends() -> None:
         node = await stage.start("controller")
         services = node.pipeline.services
         assert services is not None
-        links = ControllerLinks(stage.network.host("there"), 7)
+        links = ControllerLinks(NodeLinks(stage.network.host("there")), 7)
         channel = RemoteChannel(links, lambda: CONTROLLER)
         epoch = (await channel.call(registration(node))).broker_epoch
         heartbeat = BrokerHeartbeatRequest(broker_id=7, broker_epoch=epoch, current_metadata_offset=10**9)
@@ -261,7 +262,7 @@ def test_broker_comes_back_after_a_strangers_heartbeat(caplog: pytest.LogCapture
         topics = [CreatableTopic(name="t", num_partitions=2, replication_factor=1)]
         await link.request(CreateTopicsRequest(topics=topics))
         services = node.services
-        channel = RemoteChannel(ControllerLinks(stage.network.host("there"), 7), lambda: CONTROLLER)
+        channel = RemoteChannel(ControllerLinks(NodeLinks(stage.network.host("there")), 7), lambda: CONTROLLER)
 
         def is_well() -> bool:
             image = services.metadata.image
@@ -300,7 +301,7 @@ def test_forged_directory_of_a_replica_is_refused_or_corrected(caplog: pytest.Lo
         services = node.services
         topic_id = services.metadata.image.topics.by_name["t"].id
         (own,) = services.metadata.image.cluster.brokers[1].directories
-        channel = RemoteChannel(ControllerLinks(stage.network.host("there"), 7), lambda: CONTROLLER)
+        channel = RemoteChannel(ControllerLinks(NodeLinks(stage.network.host("there")), 7), lambda: CONTROLLER)
 
         def state() -> tuple[int, tuple[Uuid, ...]]:
             found = services.metadata.image.topics.by_name["t"].partitions[0]
@@ -399,7 +400,7 @@ def test_three_controllers_hand_over_what_was_decided() -> None:
     async def run() -> None:
         three = Three(loop)
         await three.start(1, 2, 3)
-        links = ControllerLinks(three.network.host("there"), 7)
+        links = ControllerLinks(NodeLinks(three.network.host("there")), 7)
 
         def leader() -> Address | None:
             for number, node in three.nodes.items():

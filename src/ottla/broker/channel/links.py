@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ottla.link import ConnectFailed, Link, LinkOptions
+from ottla.link import ConnectFailed, LinkOptions
 from ottla.wire.api_table import ApiKey
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
-    from ottla.env import Network
+    from ottla.broker.node_links import NodeLinks
+    from ottla.link import Link
 
 PURPOSES: Final = {
     ApiKey.BROKER_REGISTRATION: "heartbeat",
@@ -40,8 +41,8 @@ class Address(NamedTuple):
 class ControllerLinks:
     """The connections of node `node_id`."""
 
-    def __init__(self, network: Network, node_id: int) -> None:
-        self._network = network
+    def __init__(self, to_controllers: NodeLinks, node_id: int) -> None:
+        self._to_controllers = to_controllers
         self._node_id = node_id
         self._links: dict[str, tuple[Address, Link]] = {}
         self._opening: dict[str, asyncio.Lock] = {}
@@ -77,7 +78,7 @@ class ControllerLinks:
             connect_timeout_ms=min(timeout_ms, LinkOptions().connect_timeout_ms),
             in_flight_max=1,
         )
-        link = await Link.connect(self._network, address.host, address.port, options)
+        link = await self._to_controllers.connect(address.host, address.port, options)
         self._links[purpose] = (address, link)
         return link
 

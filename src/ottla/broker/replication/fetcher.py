@@ -20,18 +20,19 @@ from ottla.broker.replication.fetch_machine import Action, Append, FetchMachine,
 from ottla.broker.replication.quota import UNLIMITED, portion_bytes
 from ottla.errors import BrokenInvariant, KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode, error_name
-from ottla.link import Link, LinkError, LinkOptions
+from ottla.link import LinkError, LinkOptions
 from ottla.log.append import UnexpectedAppendOffset
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 if TYPE_CHECKING:
     from ottla.broker.metadata_cache import MetadataCache
+    from ottla.broker.node_links import NodeLinks
     from ottla.broker.partitions.partition import Partition
     from ottla.broker.partitions.partitions import Partitions
     from ottla.broker.replication.quota import ReplicationQuota
     from ottla.broker.settings import BrokerSettings
-    from ottla.env import Network
     from ottla.ids import TopicPartition, Uuid
+    from ottla.link import Link
 
 logger = logging.getLogger("ottla.replication")
 
@@ -52,7 +53,7 @@ class ReplicaFetcher:
         partitions: Partitions,
         metadata: MetadataCache,
         settings: BrokerSettings,
-        network: Network,
+        to_brokers: NodeLinks,
         broker_epoch: Callable[[], int],
         quota: ReplicationQuota,
     ) -> None:
@@ -62,7 +63,7 @@ class ReplicaFetcher:
         self._partitions = partitions
         self._metadata = metadata
         self._settings = settings
-        self._network = network
+        self._to_brokers = to_brokers
         self._broker_epoch = broker_epoch
         self._loop = asyncio.get_running_loop()
         self._link: Link | None = None
@@ -180,7 +181,7 @@ class ReplicaFetcher:
             client_id=f"broker-{self._partitions.node_id}-replica-fetcher", connect_timeout_ms=_CONNECT_MS, in_flight_max=1
         )
         self._incarnation = broker.incarnation_id
-        self._link = await Link.connect(self._network, endpoint.host, endpoint.port, options)
+        self._link = await self._to_brokers.connect(endpoint.host, endpoint.port, options)
         return self._link
 
     async def _failed(self, failure: LinkError, backoff_max_s: float) -> None:

@@ -17,12 +17,12 @@ from ottla.metadata.image.topics import NO_LEADER
 if TYPE_CHECKING:
     from ottla.broker.channel import ControllerChannel
     from ottla.broker.metadata_cache import MetadataCache
+    from ottla.broker.node_links import NodeLinks
     from ottla.broker.partitions.partition import Partition
     from ottla.broker.partitions.partitions import Partitions
     from ottla.broker.replication.fetcher import ReplicaFetcher
     from ottla.broker.replication.isr_changes import IsrChanges
     from ottla.broker.settings import BrokerSettings
-    from ottla.env import Network
     from ottla.ids import Uuid
     from ottla.metadata.image.delta import MetadataDelta
 
@@ -50,14 +50,14 @@ class Replication:
         partitions: Partitions,
         metadata: MetadataCache,
         settings: BrokerSettings,
-        network: Network,
+        to_brokers: NodeLinks,
         channel: ControllerChannel,
         broker_epoch: Callable[[], int],
     ) -> None:
         self._partitions = partitions
         self._metadata = metadata
         self._settings = settings
-        self._network = network
+        self._to_brokers = to_brokers
         self._broker_epoch = broker_epoch
         self._channel = channel
         self._isr_changes: IsrChanges | None = None
@@ -136,7 +136,13 @@ class Replication:
             from ottla.broker.replication.fetcher import ReplicaFetcher  # late: a single node has none
 
             fetcher = self._fetchers[leader] = ReplicaFetcher(
-                leader, self._partitions, self._metadata, self._settings, self._network, self._broker_epoch, self.follower_quota
+                leader,
+                self._partitions,
+                self._metadata,
+                self._settings,
+                self._to_brokers,
+                self._broker_epoch,
+                self.follower_quota,
             )
         return fetcher
 

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ottla.broker.node_links import NodeLinks
 from ottla.broker.requests.context import Pending
 from ottla.broker.runtime.metadata_log import MetadataBatch, MetadataLog, PreparedChange, log_config
 from ottla.broker.runtime.quorum_delivery import CommitListener, Delivery, SnapshotListener
@@ -64,7 +65,13 @@ class QuorumRuntime:
     """
 
     def __init__(
-        self, world: World, metadata_log: MetadataLog, local: ReplicaKey, settings: RaftSettings, voters: VoterSet
+        self,
+        world: World,
+        metadata_log: MetadataLog,
+        local: ReplicaKey,
+        settings: RaftSettings,
+        voters: VoterSet,
+        to_controllers: NodeLinks,
     ) -> None:
         self._world = world
         self._local = local
@@ -74,18 +81,29 @@ class QuorumRuntime:
         self.settings = settings
         self.peers = QuorumPeers(settings.cluster_id)
         replica = Replica(local, settings, self._history, metadata_log, world.randomness.below)
-        self._driver = ReplicaRuntime(world, metadata_log, self._delivery, replica, self.peers)
+        self._driver = ReplicaRuntime(world, metadata_log, self._delivery, replica, self.peers, to_controllers)
 
     @classmethod
-    async def open(cls, world: World, config: BrokerConfig, directory_id: Uuid, cluster_id: str | None = None) -> QuorumRuntime:
+    async def open(
+        cls,
+        world: World,
+        config: BrokerConfig,
+        directory_id: Uuid,
+        cluster_id: str | None = None,
+        to_controllers: NodeLinks | None = None,
+    ) -> QuorumRuntime:
         """Open the metadata log of a formatted directory, whose lock the caller holds.
+
+        `to_controllers` makes the links to other voters; without it they have the security that `config` says.
 
         Raises `LogDirectoryFailed` if the disk fails, `CorruptFile` if a file is damaged.
         """
         metadata_log = await MetadataLog.open(world, config.log.metadata_log_dir, log_config(config))
         voters = static_voters(config.controller_quorum_voters, config.controller_listener_names[0])
         local = ReplicaKey(config.node_id, directory_id)
-        return cls(world, metadata_log, local, raft_settings(config, cluster_id), voters)
+        if to_controllers is None:
+            to_controllers = NodeLinks(world.network, world.randomness, lambda: config.controllers_security)
+        return cls(world, metadata_log, local, raft_settings(config, cluster_id), voters, to_controllers)
 
     # -- state
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from ottla.link import Link, LinkOptions
+from ottla.link import LinkOptions
 from ottla.raft.effects import Destination
 from ottla.wire.api_table import ApiKey
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
-    from ottla.env import Network
+    from ottla.broker.node_links import NodeLinks
+    from ottla.link import Link
 
 _FETCHES = (ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT)
 
@@ -25,8 +26,8 @@ _Key = tuple[str, int, bool]
 class QuorumLinks:
     """The outbound connections of one replica."""
 
-    def __init__(self, network: Network, client_id: str, request_timeout_ms: int) -> None:
-        self._network = network
+    def __init__(self, to_controllers: NodeLinks, client_id: str, request_timeout_ms: int) -> None:
+        self._to_controllers = to_controllers
         self._options = LinkOptions(
             client_id=client_id, connect_timeout_ms=request_timeout_ms, request_timeout_ms=request_timeout_ms
         )
@@ -47,7 +48,7 @@ class QuorumLinks:
             found = None
         if found is None:
             host, port, _ = key
-            found = asyncio.ensure_future(Link.connect(self._network, host, port, self._options))
+            found = asyncio.ensure_future(self._to_controllers.connect(host, port, self._options))
             found.add_done_callback(_retrieve)
             self._links[key] = found
         return await asyncio.shield(found)

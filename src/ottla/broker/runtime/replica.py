@@ -24,6 +24,7 @@ from ottla.raft.quorum_state import write_quorum_state
 from ottla.wire.base import UnsupportedVersion
 
 if TYPE_CHECKING:
+    from ottla.broker.node_links import NodeLinks
     from ottla.broker.runtime.metadata_log import MetadataBatch, MetadataLog
     from ottla.broker.runtime.quorum_delivery import CommitListener, Delivery, SnapshotListener
     from ottla.broker.runtime.quorum_links import QuorumLinks
@@ -43,8 +44,17 @@ _CHANGES = (fx.AppendControls, fx.AppendFetched, fx.Truncate, fx.StoreSnapshot)
 class ReplicaRuntime:
     """Carries out what `replica` decides. `begin` comes first, then `start`."""
 
-    def __init__(self, world: World, log: MetadataLog, delivery: Delivery, replica: Replica, peers: QuorumPeers) -> None:
+    def __init__(
+        self,
+        world: World,
+        log: MetadataLog,
+        delivery: Delivery,
+        replica: Replica,
+        peers: QuorumPeers,
+        to_controllers: NodeLinks,
+    ) -> None:
         self._world = world
+        self._to_controllers = to_controllers
         self._peers = peers
         self._log = log
         self._delivery = delivery
@@ -260,7 +270,7 @@ class ReplicaRuntime:
             from ottla.broker.runtime.quorum_links import QuorumLinks  # late: a quorum of one needs none
 
             client_id = f"raft-client-{self.replica.local.id}"
-            self._links = QuorumLinks(self._world.network, client_id, self.replica.settings.request_timeout_ms)
+            self._links = QuorumLinks(self._to_controllers, client_id, self.replica.settings.request_timeout_ms)
         return self._links
 
     # -- timers, syncs and listeners

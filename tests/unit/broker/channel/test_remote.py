@@ -16,6 +16,7 @@ from ottla.broker.channel.forwarded import ForwardedRequest
 from ottla.broker.channel.links import Address, ControllerLinks
 from ottla.broker.channel.local import LocalChannel
 from ottla.broker.channel.remote import RemoteChannel
+from ottla.broker.node_links import NodeLinks
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.link import LinkError
@@ -44,7 +45,7 @@ def channel_to(
     node: FakeNode, leader: Callable[[], Address | None] = lambda: THERE, own: DecidingController | None = None
 ) -> ControllerChannel:
     services: Any = None if own is None else services_of(own)
-    return RemoteChannel(ControllerLinks(FakeNetwork({THERE[1:3]: node}), 1), leader, services)
+    return RemoteChannel(ControllerLinks(NodeLinks(FakeNetwork({THERE[1:3]: node})), 1), leader, services)
 
 
 def test_request_is_sent_again_until_a_controller_answers() -> None:
@@ -65,7 +66,7 @@ def test_timeout_also_ends_the_wait_for_requests_before_it() -> None:
             await asyncio.Event().wait()
 
     async def run() -> None:
-        channel = RemoteChannel(ControllerLinks(cast(Any, Silent()), 1), lambda: THERE)
+        channel = RemoteChannel(ControllerLinks(NodeLinks(cast(Any, Silent())), 1), lambda: THERE)
         answers = await asyncio.gather(*(channel.call(REQUEST, 25_000) for _ in range(10)), return_exceptions=True)
         assert [cast(KafkaError, each).code for each in answers] == [ErrorCode.REQUEST_TIMED_OUT] * 10
         assert asyncio.get_running_loop().time() < 26
@@ -258,7 +259,7 @@ def node() -> FakeNode:
 def scene(work: Callable[[ControllerLinks, FakeNode, FakeNode], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
         first, second = node(), node()
-        links = ControllerLinks(FakeNetwork({FIRST[1:3]: first, SECOND[1:3]: second}), 1)
+        links = ControllerLinks(NodeLinks(FakeNetwork({FIRST[1:3]: first, SECOND[1:3]: second})), 1)
         await work(links, first, second)
         links.close()
 

@@ -9,6 +9,7 @@ import pytest
 from tests.support.nodes.quorum_node import QuorumNode, setting
 from tests.support.servers.kafka_server import free_ports
 
+from ottla.broker.node_links import NodeLinks
 from ottla.broker.runtime.metadata_log import MetadataBatch
 from ottla.broker.runtime.quorum_delivery import Delivery
 from ottla.broker.runtime.quorum_links import QuorumLinks
@@ -27,7 +28,7 @@ def test_an_unreachable_node_fails_each_request() -> None:
     async def run() -> None:
         (port,) = free_ports(1)
         with real_world() as world:
-            links = QuorumLinks(world.network, "raft-client-1", 1000)
+            links = QuorumLinks(NodeLinks(world.network), "raft-client-1", 1000)
             for _ in range(2):
                 with pytest.raises(ConnectFailed, match="nothing listens"):
                     await links.request(Destination(2, "127.0.0.1", port), VoteRequest())

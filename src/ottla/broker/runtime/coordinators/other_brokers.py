@@ -17,7 +17,7 @@ from ottla.coordinator.contract import Producer
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
-from ottla.link import Link, LinkError, LinkOptions
+from ottla.link import LinkError, LinkOptions
 from ottla.wire.base import Message
 from ottla.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -28,9 +28,10 @@ from ottla.wire.messages.write_txn_markers import WritableTxnMarker, WritableTxn
 
 if TYPE_CHECKING:
     from ottla.broker.metadata_cache import MetadataCache
+    from ottla.broker.node_links import NodeLinks
     from ottla.broker.runtime.coordinators.transaction_markers import Marker, Outcome
     from ottla.broker.settings import BrokerSettings
-    from ottla.env import Network
+    from ottla.link import Link
     from ottla.metadata.image.cluster import BrokerRegistration, Endpoint
 
 logger = logging.getLogger("ottla.coordinator")
@@ -39,8 +40,8 @@ logger = logging.getLogger("ottla.coordinator")
 class OtherBrokers:
     """The other brokers of the cluster, by their ids, on the listener for brokers."""
 
-    def __init__(self, network: Network, node_id: int, settings: BrokerSettings, metadata: MetadataCache) -> None:
-        self._network = network
+    def __init__(self, to_brokers: NodeLinks, node_id: int, settings: BrokerSettings, metadata: MetadataCache) -> None:
+        self._to_brokers = to_brokers
         self._node_id = node_id
         self._settings = settings
         self._metadata = metadata
@@ -171,7 +172,7 @@ class OtherBrokers:
     async def _open(self, key: tuple[int, int], broker: BrokerRegistration, endpoint: Endpoint) -> Link:
         try:
             options = LinkOptions(client_id=f"broker-{self._node_id}-transactions")
-            link = await Link.connect(self._network, endpoint.host, endpoint.port, options)
+            link = await self._to_brokers.connect(endpoint.host, endpoint.port, options)
             self._links[key] = (broker.incarnation_id, link)
             return link
         finally:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ottla.broker.node_links import NodeLinks
 from ottla.broker.runtime.coordinators.hosted_shard import HostedShard, PendingReply
 from ottla.broker.runtime.coordinators.other_brokers import OtherBrokers
 from ottla.broker.runtime.coordinators.runtime import CoordinatorRuntime
@@ -85,7 +86,7 @@ class TransactionRuntime(CoordinatorRuntime[TransactionShard]):
         self.markers = MarkerWriter(partitions, settings, world.clock, groups)
         """Writes markers to this node's partitions, also for WriteTxnMarkers."""
         self._node_id = partitions.node_id
-        self._others = OtherBrokers(world.network, partitions.node_id, settings, metadata)
+        self._others = OtherBrokers(NodeLinks.to_brokers(world, settings), partitions.node_id, settings, metadata)
         self._endings = Endings(partitions.node_id, metadata, self.markers, self._others.write_markers)
         self._limit = IdLimit(
             "ottla.max.transactional.ids",

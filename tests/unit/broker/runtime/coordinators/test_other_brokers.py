@@ -8,6 +8,7 @@ from tests.support.nodes.fake_node import FakeNetwork, FakeNode
 from tests.support.nodes.held_partitions import virtual
 
 from ottla.broker.metadata_cache import MetadataCache
+from ottla.broker.node_links import NodeLinks
 from ottla.broker.runtime.coordinators.other_brokers import OtherBrokers, _verified
 from ottla.broker.runtime.coordinators.transaction_markers import Marker, Outcome
 from ottla.broker.runtime.coordinators.verification import Begun
@@ -121,7 +122,7 @@ def test_request_to_a_process_that_lost_its_power_ends_when_the_next_is_register
         node = FakeNode({WriteTxnMarkersRequest: lambda request, version: None})  # no answer, and no end of the connection
         metadata = MetadataCache()
         register(metadata, b"1")
-        others = OtherBrokers(FakeNetwork({("two", 9092): node}), 1, cast(Any, Settings), metadata)
+        others = OtherBrokers(NodeLinks(FakeNetwork({("two", 9092): node})), 1, cast(Any, Settings), metadata)
         written: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         others.write_markers(2, Marker(Producer(7, 0), True, 0, 2), [ZERO], written.set_result)
         while not node.asked_for(WriteTxnMarkersRequest):
@@ -158,7 +159,7 @@ def test_requests_to_a_silent_broker_fail_together() -> None:
     async def story() -> None:
         metadata, network = MetadataCache(), Silent()
         register(metadata, b"1")
-        others = OtherBrokers(cast(Any, network), 1, cast(Any, Settings), metadata)
+        others = OtherBrokers(NodeLinks(cast(Any, network)), 1, cast(Any, Settings), metadata)
         answered: list[Outcome] = []
         for producer_id in range(50):
             others.write_markers(2, Marker(Producer(producer_id, 0), True, 0, 2), [ZERO], answered.append)
