@@ -16,6 +16,7 @@ from tests.support.peers.topics import make_topic
 
 from ottla.records.compression import Codec
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
@@ -102,6 +103,26 @@ def test_producers_of_one_partition_named_1000_times(node: HostileNode, connecti
     make_topic(node.bootstrap, topic)
     make_producers(node.port, topic, 20_000)
     attack(node, [attacks.producers(topic, 1000)], connections)
+
+
+@slow  # tests/unit has the price
+@pytest.mark.parametrize("connections", [1, 20])
+def test_expensive_regular_expressions(node: HostileNode, connections: int) -> None:
+    group = f"expressions-{connections}"
+    with node.connect() as client:
+        while client.request(FindCoordinatorRequest(key=group, key_type=0), 3).error_code:
+            pass
+    frames = [
+        attacks.frame(
+            ConsumerGroupHeartbeatRequest(
+                group_id=group, member_id=f"m-{number}", member_epoch=0, rebalance_timeout_ms=60_000, topic_partitions=[],
+                subscribed_topic_regex=rf"t{number}" + r"\p{L}" * 400,
+            ),
+            1,
+        )
+        for number in range(200)
+    ]  # fmt: skip
+    attack(node, frames, connections)
 
 
 @slow  # recompression is the quick form

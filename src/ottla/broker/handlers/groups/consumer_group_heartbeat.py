@@ -5,14 +5,36 @@ v1: members generate their member id themselves; subscription by regular express
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from ottla.broker.handlers.groups.group_calls import caller_of, code_of
 from ottla.broker.requests.context import Handled, RequestContext
+from ottla.broker.requests.scheduler import SMALL_CALL_BYTES, in_slices
+from ottla.coordinator.groups.consumer.expressions import compiled
 from ottla.coordinator.groups.consumer.group import JOIN_EPOCH
+from ottla.env import OffLoop, Steps
 from ottla.errors import KafkaError
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
 
 def handle(context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Handled:
+    if request.subscribed_topic_regex:
+        return in_slices(context, _compile_first(context, request, request.subscribed_topic_regex))
+    return _ask(context, request)
+
+
+def _compile_first(context: RequestContext, request: ConsumerGroupHeartbeatRequest, expression: str) -> Steps[Handled]:
+    """Compile one expression at a time, for connections in turn and none that has gone. The coordinator finds the outcome."""
+    yield OffLoop(lambda: _compile(expression), SMALL_CALL_BYTES)
+    return _ask(context, request)
+
+
+def _compile(expression: str) -> None:
+    with suppress(KafkaError):  # the coordinator refuses it, after checks that come first
+        compiled(expression)
+
+
+def _ask(context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Handled:
     caller = caller_of(context)
     return context.services.coordinators.groups.ask(
         request.group_id,

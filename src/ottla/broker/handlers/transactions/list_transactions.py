@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.handlers.portions import PORTION
 from ottla.broker.requests.context import Handled, PendingTask, RequestContext
 from ottla.broker.requests.scheduler import Pauses
+from ottla.coordinator.groups.consumer.expressions import compiled
 from ottla.coordinator.transactions.shard import Filters, list_transactions, states_named
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -19,7 +20,8 @@ from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListT
 
 if TYPE_CHECKING:
     from ottla.coordinator.contract import Instant
-    from ottla.coordinator.transactions.shard import TransactionShard
+    from ottla.coordinator.groups.consumer.expressions import compiled
+from ottla.coordinator.transactions.shard import TransactionShard
 
 
 def handle(context: RequestContext, request: ListTransactionsRequest) -> Handled:
@@ -35,11 +37,10 @@ async def _list(context: RequestContext, request: ListTransactionsRequest) -> Li
     if transactions.is_loading:
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the coordinator still reads __transaction_state: ask again")
     states, unknown = states_named(request.state_filters)
-    filters = Filters(
-        states, frozenset(request.producer_id_filters), request.duration_filter, _pattern(request.transactional_id_pattern)
-    )
-    response = ListTransactionsResponse(unknown_state_filters=unknown)
     pauses = Pauses(context)
+    pattern = await _pattern(pauses, request.transactional_id_pattern)
+    filters = Filters(states, frozenset(request.producer_id_filters), request.duration_filter, pattern)
+    response = ListTransactionsResponse(unknown_state_filters=unknown)
 
     def listed(ids: Sequence[str], shard: TransactionShard, now: Instant) -> list[TransactionState]:
         return list_transactions(shard.table, ids, filters, now)
@@ -52,17 +53,8 @@ async def _list(context: RequestContext, request: ListTransactionsRequest) -> Li
     return response
 
 
-def _pattern(text: str | None) -> Callable[[str], bool] | None:
+async def _pattern(pauses: Pauses, text: str | None) -> Callable[[str], bool] | None:
     if not text:
         return None
-    import re2  # late: few requests have a pattern
-
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        pattern = re2.compile(text, options)
-    except re2.error as fault:
-        raise KafkaError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION, f"{text!r} is not a valid RE2 regular expression: {fault}"
-        ) from fault
+    pattern = await pauses.off_loop(lambda: compiled(text))
     return lambda name: pattern.fullmatch(name) is not None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ottla.coordinator.contract import Answer, Caller, Effects, Instant, Reply
 from ottla.coordinator.groups.consumer.context import ConsumerContext
+from ottla.coordinator.groups.consumer.expressions import compiled
 from ottla.coordinator.groups.consumer.group import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -27,7 +28,6 @@ from ottla.coordinator.groups.consumer.membership import check_epoch, check_inst
 from ottla.coordinator.groups.consumer.reconciliation import Owned, goal_of, reconcile
 from ottla.coordinator.groups.consumer.replay import GroupDraft
 from ottla.coordinator.groups.consumer.targets import assign, served_assignors
-from ottla.coordinator.groups.consumer.watch import compiled
 from ottla.coordinator.groups.settings import GroupSettings, heartbeat_interval_ms
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

@@ -1,22 +1,20 @@
 """Watch: detects changes of the topics that groups read, by the metadata hash and by resolving regular expressions.
 
-Keeps what is in no record: which groups were compared since their topics last changed. Regular expressions are RE2's, which
-match in time linear in the text: they are resolved here, within the heartbeat, and not by clients.
+Keeps what is in no record: which groups were compared since their topics last changed. Regular expressions (`expressions.py`)
+are resolved here, within the heartbeat, and not by clients.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from typing import Any
 
 from ottla.coordinator.contract import Instant
+from ottla.coordinator.groups.consumer.expressions import compiled
 from ottla.coordinator.groups.consumer.group import ConsumerGroup, epoch_record, no_partition_metadata, regex_record
 from ottla.coordinator.groups.consumer.metadata_hash import TopicHashes
 from ottla.coordinator.groups.consumer.replay import GroupDraft
 from ottla.coordinator.groups.table import GroupTable
-from ottla.errors import KafkaError
-from ottla.errors.codes import ErrorCode
 
 logger = logging.getLogger("ottla.coordinator")
 
@@ -24,23 +22,6 @@ REGEX_REFRESH_MIN_MS = 10_000
 """The shortest time between two matches of a group's expressions against all topics, however often topics change."""
 MATCHES_PER_HEARTBEAT = 50_000
 """The most names that one heartbeat matches against expressions; the rest waits for the next heartbeat of any member."""
-
-
-def compiled(regex: str) -> Any:
-    """The compiled expression; INVALID_REGULAR_EXPRESSION if it is invalid."""
-    import re2  # imported late: few groups have expressions
-
-    options = re2.Options()
-    options.log_errors = False
-    options.never_capture = True  # without captures, which are unused, a match takes a hundredth of the time or less
-    try:
-        return re2.compile(regex, options)
-    except re2.error as fault:
-        text = fault.args[0] if fault.args else fault
-        raise KafkaError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"{regex!r} is no regular expression of RE2 ({text.decode() if isinstance(text, bytes) else text}): correct it",
-        ) from None
 
 
 class Watch:
