@@ -147,6 +147,12 @@ class NodeMetrics:
                 connections.evicted,
             ),
             ("connection_fault_total", "Connections closed because the peer broke the protocol.", connections.faults),
+            ("failed_authentication_total", "Logins with SASL that failed.", connections.logins_failed),
+            (
+                "expired_session_total",
+                "Connections closed because their session was over and the client had not logged in again.",
+                connections.sessions_expired,
+            ),
         ):
             text.counter(f"{prefix}_{name}", words, value)
 

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from ottla.broker.logins import NodeLogins
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.net.listeners import Listeners
 from ottla.broker.node_links import NodeLinks
@@ -80,7 +81,8 @@ class Node:
         self._authorizer: StandardAuthorizer | None = None
         if settings.current.authorizer is not None:
             self._authorizer = self.pipeline.authorization.authorizer = StandardAuthorizer(settings.current.authorizer)
-        self.listeners = Listeners(world, net_settings(settings.current), self.pipeline)
+        self._logins = NodeLogins(world, settings.static, lambda: self._metadata.image.security)
+        self.listeners = Listeners(world, net_settings(settings.current), self.pipeline, self._logins.of)
         self._quorum_listeners: Listeners | None = None
         """The controller's listeners if they are served longer than the broker's: the other voters need them."""
         self.node_id = settings.current.node_id
@@ -166,7 +168,7 @@ class Node:
             pipeline.scheduler.workers = self._world.compute
             pipeline.authorization = self.pipeline.authorization
             pipeline.throttling = self.pipeline.throttling
-            self._quorum_listeners = Listeners(self._world, net_settings(config), pipeline)
+            self._quorum_listeners = Listeners(self._world, net_settings(config), pipeline, self._logins.of)
             bound = await self._quorum_listeners.open([each for each in mine if each.name in names], names)
             self._stopping.callback(self._quorum_listeners.abort)
             mine = [each for each in mine if each.name not in names]

@@ -3,35 +3,21 @@
     SCRAM-SHA-256=[name=alice,password=secret]
     SCRAM-SHA-512=[name=alice,iterations=8192,salt="N3E=",saltedpassword="YCE="]
 
-The record has the stored key and server key of RFC 5802: neither the password nor anything that could be used in its place.
-Pure. No error text repeats a password.
+The record has what `metadata/scram.py` makes of the password. Pure. No error text repeats a password.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
-import hmac
 from collections.abc import Callable
-from typing import NamedTuple
 
 from ottla.errors import OttlaError
+from ottla.metadata.scram import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISMS, keys_of, salted_password
 from ottla.wire.messages.metadata_records import UserScramCredentialRecord
 
-ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
 FORM = "SCRAM-SHA-256=[name=alice,password=secret]"
 _WORDS = ("name", "password", "iterations", "salt", "saltedpassword")
-
-
-class Mechanism(NamedTuple):
-    """A mechanism's number in records, and its hash."""
-
-    number: int
-    hash_name: str
-
-
-MECHANISMS = {"SCRAM-SHA-256": Mechanism(1, "sha256"), "SCRAM-SHA-512": Mechanism(2, "sha512")}
 
 
 class BadScramArgument(OttlaError):
@@ -54,20 +40,20 @@ def parse_scram(argument: str, new_salt: Callable[[], bytes]) -> UserScramCreden
     iterations = _iterations(words.get("iterations"))
     salt = _decoded(words, "salt") if "salt" in words else new_salt()
     if "password" in words:
-        salted = hashlib.pbkdf2_hmac(mechanism.hash_name, words["password"].encode(), salt, iterations)
+        salted = salted_password(mechanism.hash_name, words["password"].encode(), salt, iterations)
     elif "saltedpassword" not in words:
         raise BadScramArgument("--add-scram needs a password=…, or a saltedpassword=… with its salt=…")
     elif "salt" not in words:
         raise BadScramArgument("--add-scram with saltedpassword needs the salt it was made with: add salt=…")
     else:
         salted = _decoded(words, "saltedpassword")
-    client_key = hmac.digest(salted, b"Client Key", mechanism.hash_name)
+    keys = keys_of(mechanism.hash_name, salted)
     return UserScramCredentialRecord(
         name=words["name"],
         mechanism=mechanism.number,
         salt=salt,
-        stored_key=hashlib.new(mechanism.hash_name, client_key).digest(),
-        server_key=hmac.digest(salted, b"Server Key", mechanism.hash_name),
+        stored_key=keys.stored_key,
+        server_key=keys.server_key,
         iterations=iterations,
     )
 

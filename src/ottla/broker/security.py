@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.config.broker_security import ListenerSecurity
-from ottla.config.client.jaas import parse_jaas
+from ottla.config.jaas import parse_jaas
 from ottla.config.values import InvalidConfig
 from ottla.env.tls import TlsOptions
 
@@ -47,8 +47,8 @@ def link_security(security: ListenerSecurity) -> LinkSecurity:
 def _login(security: ListenerSecurity, mechanism: str) -> SaslOptions:
     from ottla.link.security import SaslOptions
 
-    options = parse_jaas(security.jaas[mechanism]).options
     setting = f"listener.name.{security.name.lower()}.{mechanism.lower()}.sasl.jaas.config"
+    options = parse_jaas(security.jaas[mechanism], setting).options
     username, password = options.get("username"), options.get("password")
     if not username or not password:
         raise InvalidConfig(
@@ -56,13 +56,3 @@ def _login(security: ListenerSecurity, mechanism: str) -> SaslOptions:
             f"{setting} has no username or no password, with which nodes log in at each other: add them",
         )
     return SaslOptions(mechanism, username, password, is_delegation_token=options.get("tokenauth", "").lower() == "true")
-
-
-def check_served(security: ListenerSecurity) -> None:
-    """Raise `InvalidConfig` for a listener that cannot be opened yet: without logins, SASL would let everybody in."""
-    if security.uses_sasl:
-        raise InvalidConfig(
-            "listeners",
-            f"listener {security.name} speaks {security.protocol}, and Ottla has no logins yet: map it to SSL or PLAINTEXT in "
-            "listener.security.protocol.map until then",
-        )

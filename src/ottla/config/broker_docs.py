@@ -36,6 +36,11 @@ _WORDS: dict[str, str] = {
     "broker.id": "The older name of node.id.",
     "broker.rack": "The rack of the broker. Replicas of one partition are spread over racks.",
     "broker.session.timeout.ms": "How long the controller waits for a broker's heartbeat before it moves leadership away.",
+    "connection.failed.authentication.delay.ms": "How late a failed login is answered, so that guessing passwords takes long.",
+    "connections.max.reauth.ms": (
+        "How long a session lasts after a login; 0: without end. Clients log in again before, on the same connection. For one "
+        "listener or mechanism: listener.name.NAME.MECHANISM.connections.max.reauth.ms, in lower case."
+    ),
     "connections.max.idle.ms": "Close a connection after this long without traffic.",
     "controller.listener.names": "Which of the listeners are for the controller. Clients cannot use them.",
     "controller.quorum.auto.join.enable": (
@@ -123,7 +128,7 @@ _WORDS: dict[str, str] = {
         "leader.replication.throttled.replicas, as long as those are not in sync. Set at run time."
     ),
     "listener.security.protocol.map": (
-        "Which security protocol each listener uses, as NAME:PROTOCOL. Ottla serves PLAINTEXT and SSL (TLS)."
+        "Which security protocol each listener uses, as NAME:PROTOCOL: PLAINTEXT, SSL (TLS), SASL_PLAINTEXT or SASL_SSL."
     ),
     "listeners": (
         "Addresses to listen on, as NAME://host:port. An empty host means all addresses of the machine, port 0 any free port."
@@ -265,6 +270,19 @@ _WORDS: dict[str, str] = {
         "How long the transaction coordinator waits for the replicas of its own records and of the markers that end "
         "transactions. After that, records fail and markers are retried."
     ),
+    "sasl.enabled.mechanisms": (
+        "The mechanisms that clients may log in with: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. For one listener: "
+        "listener.name.NAME.sasl.enabled.mechanisms."
+    ),
+    "sasl.jaas.config": (
+        'The users of PLAIN (user_NAME="PASSWORD") and what this node logs in with at other nodes (username, password); for '
+        "OAUTHBEARER the rules for unsecured tokens. It counts only as listener.name.NAME.MECHANISM.sasl.jaas.config, in lower "
+        "case."
+    ),
+    "sasl.server.callback.handler.class": (
+        "How OAUTHBEARER checks tokens. Without it anybody can make one; see sasl.oauthbearer.jwks.endpoint.url."
+    ),
+    "sasl.server.max.receive.size": "The largest request before a login.",
     "security.inter.broker.protocol": ("The protocol between brokers, if inter.broker.listener.name does not name a listener."),
     "socket.listen.backlog.size": "How many connections may wait to be accepted.",
     "socket.receive.buffer.bytes": "The size of the kernel's receive buffer; -1 is the kernel's default.",

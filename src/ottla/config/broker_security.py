@@ -160,7 +160,9 @@ def _security(settings: ListenerSettings, protocol: str, is_served: bool, mechan
     own = None if mechanism_setting is None else str(settings.value(mechanism_setting))
     if own is not None:
         _check_own_mechanism(settings, str(mechanism_setting), own, mechanisms if is_served else None)
-    jaas = {each: _jaas_text(settings, each) for each in dict.fromkeys((*mechanisms, *([own] if own else ())))}
+    needed = dict.fromkeys((*mechanisms, *([own] if own else ())))
+    texts = {each: _jaas_text(settings, each, each == own) for each in needed}
+    jaas = {each: text for each, text in texts.items() if text is not None}
     return security._replace(sasl_mechanisms=mechanisms, own_mechanism=own, jaas=jaas)
 
 
@@ -333,9 +335,12 @@ def _check_own_mechanism(settings: ListenerSettings, setting: str, mechanism: st
         )
 
 
-def _jaas_text(settings: ListenerSettings, mechanism: str) -> str:
+def _jaas_text(settings: ListenerSettings, mechanism: str, is_own: bool) -> str | None:
+    """The JAAS text of a mechanism. SCRAM needs none for its clients: their credentials are in the metadata."""
     if settings.found(_JAAS, mechanism) in (None, _JAAS, settings.prefix + _JAAS):
         name = f"{settings.prefix}{mechanism.lower()}.{_JAAS}"
+        if mechanism.startswith("SCRAM") and not is_own:
+            return None
         raise InvalidConfig(
             _JAAS, f"{name} is not set, but listener {settings.name} needs it: it names users or the login of {mechanism}"
         )

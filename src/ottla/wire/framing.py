@@ -102,6 +102,10 @@ class FrameSplitter:
         """Whether `writable` is empty until `grow` succeeds."""
         return self._frame is not None and self._frame_filled == len(self._frame)
 
+    def limit(self, size_bytes_max: int) -> None:
+        """Allow frames of another size from the next one on."""
+        self._size_bytes_max = size_bytes_max
+
     def writable(self) -> memoryview:
         """The buffer for the next bytes; empty only if the splitter is starved. Release it before calling `received`."""
         if self._frame is not None:

@@ -85,7 +85,10 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._pipeline = pipeline
         self._memory = memory
-        self._splitter = FrameSplitter(request_bytes_max, read_ahead, self._take_memory)
+        self._splitter = splitter = FrameSplitter(request_bytes_max, read_ahead, self._take_memory)
+        if info.login is not None:
+            splitter.limit(min(request_bytes_max, info.login.receive_bytes_max))
+            info.login.on_open = lambda: splitter.limit(request_bytes_max)
         self._on_ended = on_ended
         self._frames: deque[bytearray] = deque()  # complete, not handled yet
         self._replies: deque[Parked | list[Part]] = deque()  # begins with a parked request
@@ -117,7 +120,7 @@ class Connection:
             frames = splitter.received(count)
         except DecodeError as fault:
             self._pipeline.report_fault(self.info, f"{fault}")
-            self.end()
+            self._end_after_fault()
             return
         if splitter.reserved_bytes != reserved_before or splitter.is_starved:
             self._follow_large_frame(reserved_before)
@@ -135,8 +138,8 @@ class Connection:
         """Do what `_pump` would do for the most frequent case: one request, with none before it and none behind it."""
         try:
             out = self._handle([])
-        except CloseConnection:
-            self.end()
+        except CloseConnection as closing:
+            self._send_last([], closing)
             return
         if out:
             self.stream.send(out)
@@ -164,11 +167,9 @@ class Connection:
             out = self._collect_replies(out)
             if self._frames and not self._is_in_scheduler:
                 out = self._handle_for(seconds, out)
-        except CloseConnection:
+        except CloseConnection as closing:
             self._is_pumping = False
-            if out:
-                self.stream.send(out)
-            self.end()
+            self._send_last(out, closing)
             return
         self._is_pumping = False
         if out:
@@ -327,6 +328,22 @@ class Connection:
 
     # Closing
 
+    def _send_last(self, out: list[Sendable], closing: CloseConnection) -> None:
+        """Send the replies that are ready, and the last one if there is one; then end."""
+        out += closing.last_reply or ()
+        if out:
+            self.stream.send(out)
+        self.end()
+
+    def _end_after_fault(self) -> None:
+        """End after bytes that are no frame. Before the login it takes as long as a failed login: who guesses, waits."""
+        if self.info.login is None:
+            self.end()
+            return
+        self._is_closing = True
+        self.stream.pause()
+        self._loop.call_later(self.info.login.failure_delay_ms / 1000, self.end)
+
     def leave(self) -> None:
         """Receive nothing more, answer what was received, then end. Fetches that wait are answered with what there is."""
         if self._frames or self._replies or self.stream.unsent_bytes:
@@ -360,6 +377,8 @@ class Connection:
         if self._muting is not None:
             self._muting.cancel()
         self._memory.forget_incoming(self)
+        if self.info.login is not None:
+            self.info.login.on_open = None
         # Connection and stream refer to each other: without this the buffer lives until the garbage collector runs.
         self._memory.give(self._splitter.abandon())
 

@@ -11,16 +11,18 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 
+from ottla.broker.authentication.listener_logins import ListenerLogins
 from ottla.broker.net.connection import Connection
 from ottla.broker.net.limits import ConnectionLimits, ListenerCount
 from ottla.broker.net.settings import NetSettings
 from ottla.broker.net.tls_connection import TlsConnection
 from ottla.broker.requests.audit_log import audit_levels
 from ottla.broker.requests.context import ConnectionInfo
+from ottla.broker.requests.login import Login
 from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.broker.requests.quotas import ClientQuotas
 from ottla.broker.requests.request_log import request_log
-from ottla.broker.security import check_served, tls_options
+from ottla.broker.security import tls_options
 from ottla.config.broker_security import UNSECURED, ListenerSecurity
 from ottla.config.listeners import Listener as ListenerSetting
 from ottla.config.values import InvalidConfig
@@ -58,13 +60,15 @@ def socket_options(settings: NetSettings) -> SocketOptions:
 class OpenListener:
     """One open listener: its handle, its connection count and its limits."""
 
-    __slots__ = ("count", "handle", "is_controller", "is_paused", "limits", "security")
+    __slots__ = ("count", "handle", "is_controller", "is_paused", "limits", "logins", "security")
 
     def __init__(
         self, name: str, is_controller: bool, is_protected: bool, limits: ConnectionLimits, security: ListenerSecurity
     ) -> None:
         self.count = ListenerCount(name, is_protected)
         self.security = security
+        self.logins: ListenerLogins | None = None
+        """None: it has no SASL."""
         self.is_controller = is_controller
         self.limits = limits
         self.handle: Listener
@@ -101,7 +105,15 @@ class TurnedAway:
 class Listeners:
     """A node's listeners: `open` binds the ports, `serve` begins to accept, `close` answers open requests, `abort` does not."""
 
-    def __init__(self, world: World, settings: NetSettings, pipeline: RequestPipeline) -> None:
+    def __init__(
+        self,
+        world: World,
+        settings: NetSettings,
+        pipeline: RequestPipeline,
+        logins_of: Callable[[ListenerSecurity], ListenerLogins | None] = lambda _: None,
+    ) -> None:
+        """`logins_of` returns the logins of a listener; None if it has no SASL."""
+        self._logins_of = logins_of
         self._network = world.network
         self._settings = settings
         self.pipeline = pipeline
@@ -150,8 +162,9 @@ class Listeners:
 
     async def _open(self, setting: ListenerSetting, is_controller: bool, is_protected: bool, options: SocketOptions) -> None:
         security = self._settings.listener_security.get(setting.name, UNSECURED)
-        check_served(security)
         listener = OpenListener(setting.name, is_controller, is_protected, self._limits[is_controller], security)
+        listener.logins = self._logins_of(security)
+        assert (listener.logins is not None) == security.uses_sasl, "without logins, SASL would let everybody in"
 
         def accept(stream: Stream) -> StreamOwner | None:
             return self._accept(listener, stream)
@@ -238,6 +251,8 @@ class Listeners:
         info = ConnectionInfo(
             self._next_id, listener.count.name, stream.peer, listener.is_controller, security=listener.security
         )
+        if listener.logins is not None:
+            info.login = Login(listener.logins)
         connection = (TlsConnection if listener.security.uses_tls else Connection)(
             stream,
             info,

@@ -136,7 +136,9 @@ SERVED: Final[dict[int, ServedApi]] = {
     ApiKey.SYNC_GROUP: ServedApi("groups.sync_group", checks=(_READ_GROUP,)),
     ApiKey.DESCRIBE_GROUPS: ServedApi("groups.describe_groups"),
     ApiKey.LIST_GROUPS: ServedApi("groups.list_groups"),
+    ApiKey.SASL_HANDSHAKE: ServedApi("cluster.sasl_handshake", "cluster.sasl_handshake", quota=Quota.NONE),
     ApiKey.API_VERSIONS: ServedApi("cluster.api_versions", "cluster.api_versions"),
+    ApiKey.SASL_AUTHENTICATE: ServedApi("cluster.sasl_authenticate", "cluster.sasl_authenticate", quota=Quota.NONE),
     ApiKey.CREATE_TOPICS: ServedApi(
         "admin.create_topics",
         "admin.create_topics",

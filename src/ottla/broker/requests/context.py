@@ -20,6 +20,7 @@ from ottla.wire.base import Message, Part
 if TYPE_CHECKING:
     from ottla.broker.partitions.kernel import PartitionTail
     from ottla.broker.requests.authorization import DeniedParts, Grants
+    from ottla.broker.requests.login import Login
     from ottla.broker.services import Services
     from ottla.records.kernel_batch import CheckedBatch
 
@@ -30,6 +31,11 @@ NOT_COUNTED: Final = -1
 
 class CloseConnection(Exception):
     """The peer's connection has to be closed: it broke the protocol, or a request without a reply failed. The text says why."""
+
+    def __init__(self, why: str, last_reply: list[Part] | None = None) -> None:
+        super().__init__(why)
+        self.last_reply = last_reply
+        """Sent before the connection ends."""
 
 
 class ConnectionInfo:
@@ -44,6 +50,7 @@ class ConnectionInfo:
         "is_controller_listener",
         "is_follower",
         "listener",
+        "login",
         "muted_until_s",
         "peer",
         "security",
@@ -71,6 +78,8 @@ class ConnectionInfo:
         self.client_software_version = ""
         self.grants: Grants | None = None
         """See `Authorization.grants_of`: None until they are asked for."""
+        self.login: Login | None = None
+        """None: the listener has no SASL, or the connection is logged in for good."""
         self.muted_until_s = 0.0
         """Until when nothing is read from it: its client is above its quota (`throttle.py`)."""
 
@@ -167,6 +176,8 @@ class Pending:
 
     __slots__ = ("_deliver", "_failure", "_is_done", "_response")
 
+    ends_connection = False
+    """Whether the connection ends with this answer."""
     encoded: list[Part] | None = None
     """The frame of the reply, if it was made from the frame of the request."""
     may_be_large = False

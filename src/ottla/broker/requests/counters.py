@@ -30,7 +30,7 @@ class ApiCounters:
 class ConnectionCounters:
     """How many connections are open, and why others were closed."""
 
-    __slots__ = ("accepted", "evicted", "faults", "idle_closed", "open", "refused")
+    __slots__ = ("accepted", "evicted", "faults", "idle_closed", "logins_failed", "open", "refused", "sessions_expired")
 
     def __init__(self) -> None:
         self.open = 0
@@ -42,6 +42,10 @@ class ConnectionCounters:
         """Closed because their large request came in too slowly while others waited for memory."""
         self.faults = 0
         """Closed because the peer broke the protocol."""
+        self.logins_failed = 0
+        """Logins with SASL that failed, first ones and later ones of a connection."""
+        self.sessions_expired = 0
+        """Closed because the session was over, and the client had not logged in again."""
 
 
 class Counters:

@@ -131,6 +131,8 @@ class Parked:
                 self.pending.encoded,
                 is_parked=True,
             )
+            if self.pending.ends_connection:
+                self.fault = CloseConnection("the login has failed", self.parts)
         except CloseConnection as fault:
             self.fault = fault
         self.pending.give_back()

@@ -1,6 +1,7 @@
 """The way of every request, from its frame to the frame of its reply. The stages stand below in their order:
 
     frame        `net/connection.py` has split it off and waited for its turn and for memory (`memory.py`, `scheduler.py`)
+    login        on a listener with SASL, nothing but the login itself passes before it (`login.py`)
     fast path    answers the most frequent requests from frame to frame, with the grants that it finds
     header       `_handle_frame` reads it, finds the API's descriptor, parses the body; a large one in a worker thread
     authorize    `_admit`: what is denied is refused, or taken out (`authorization.py`)
@@ -128,6 +129,9 @@ class RequestPipeline:
     def handle(self, connection: ConnectionInfo, frame: bytearray) -> list[Part] | Parked | None:
         """Handle the request in `frame`; `CloseConnection` if its connection has to end."""
         received_s = self._monotonic_s()
+        login = connection.login
+        if login is not None and login.takes(frame, received_s):
+            return login.answer(self, connection, frame, received_s)
         failure: Exception | None = None
         response: Message | None = None
         checked: Mapping[PartitionTail, CheckedBatch] | None = None
@@ -189,7 +193,7 @@ class RequestPipeline:
             raise self._not_loaded(connection, flaw) from None
         key, version = header.request_api_key, header.request_api_version
         routes = self._controller_routes if connection.is_controller_listener else self._routes
-        route = routes.get(key) or self._route(connection, key)
+        route = routes.get(key) or self.route_of(connection, key)
         if route is None:
             raise self._unreadable(connection, frame)
         services = cast("Services", self.services)  # handlers on a controller's listener use only `NodeServices`
@@ -216,7 +220,7 @@ class RequestPipeline:
         except DecodeError as fault:
             raise self._unreadable(connection, frame, str(fault)) from None
         key, version = header.request_api_key, header.request_api_version
-        route = self._route(connection, key)
+        route = self.route_of(connection, key)
         if route is None or not route.oldest <= version <= route.newest:
             raise self._unreadable(connection, frame)
         assert self.services is not None
@@ -503,7 +507,7 @@ class RequestPipeline:
         refusal = KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"versions {route.oldest} to {route.newest} are served")
         return self.conclude(route, context, request, len(frame), route.refuse(context, request, refusal), None)
 
-    def _route(self, connection: ConnectionInfo, key: int) -> Route | None:
+    def route_of(self, connection: ConnectionInfo, key: int) -> Route | None:
         """The route of an API on the connection's listener; None: it is not served there."""
         routes = self._controller_routes if connection.is_controller_listener else self._routes
         route = routes.get(key)
@@ -532,7 +536,7 @@ class RequestPipeline:
             what = (
                 f"{APIS[key].name} version {version} (correlation id {header.correlation_id}, client id {header.client_id!r})"
             )
-            route = self._route(connection, key)
+            route = self.route_of(connection, key)
             if APIS[key].is_removed:
                 why = "this API was removed from the protocol"
             elif route is None:

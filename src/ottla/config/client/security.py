@@ -15,7 +15,7 @@ from ottla.errors.texts import listed
 
 if TYPE_CHECKING:
     from ottla.config.client.classes import Implementation
-    from ottla.config.client.jaas import JaasEntry
+    from ottla.config.jaas import JaasEntry
 
 USERNAME, PASSWORD, TOKEN = "sasl_plain_username", "sasl_plain_password", "sasl_oauth_token"
 OWN_KEYWORDS = {
@@ -277,7 +277,7 @@ def _sasl(values: Mapping[str, Any], given: frozenset[str]) -> dict[str, Any]:
         raise InvalidConfig(
             "sasl.mechanism", f"sasl.mechanism is {mechanism or 'empty'}{kerberos}: set one of {', '.join(MECHANISMS)}"
         )
-    from ottla.config.client.jaas import parse_jaas  # late: few clients log in
+    from ottla.config.jaas import parse_jaas  # late: few clients log in
 
     text = values["sasl.jaas.config"]
     entry = parse_jaas(text) if text else None

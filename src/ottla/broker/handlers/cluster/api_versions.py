@@ -36,6 +36,8 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
     if context.version >= SOFTWARE_SINCE:
         _note_software(context, request)
+    if context.connection.login is not None:
+        context.connection.login.versions_told()
     context.connection.is_follower = _FETCHER.fullmatch(context.client_id or "") is not None
     metadata = context.services.metadata
     finalised = dict(metadata.image.features)

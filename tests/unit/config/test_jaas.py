@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.config.client.jaas import parse_jaas
+from ottla.config.jaas import parse_jaas
 from ottla.config.values import InvalidConfig
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -23,6 +23,39 @@ def test_an_entry_as_people_write_it(text: str) -> None:
     entry = parse_jaas(text)
     assert (entry.module, entry.short_name) == (MODULE, "PlainLoginModule")
     assert entry.options == {"username": "alice", "password": "secret"}
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r'"d\x"', "dx"),
+        (r'"a\tb\n"', "a\tb\n"),
+        (r'"\101\7x\477"', "A\x07x'7"),
+        ("'it\"s'", 'it"s'),
+        ("a-b.c_d$1", "a-b.c_d$1"),
+        ('/* not this */ "x" // nor "this"', "x"),
+        ('""', ""),
+    ],
+)
+def test_values_as_kafka_reads_them(written: str, meant: str) -> None:
+    assert parse_jaas(f"// users\n{MODULE} required user_a={written}\n;").options == {"user_a": meant}
+
+
+@pytest.mark.parametrize("value", ["1", "-x", ".5", "12ab", "a@b", "a:b", "s3cret!"])
+def test_values_that_need_quotes(value: str) -> None:
+    with pytest.raises(InvalidConfig, match="in quotes") as refused:
+        parse_jaas(f"{MODULE} required password={value};")
+    assert "s3cret" not in str(refused.value)
+
+
+def test_an_entry_shows_no_values() -> None:
+    assert "s3cret" not in repr(parse_jaas(f"{MODULE} required password=s3cret;"))
+
+
+def test_an_error_names_the_setting_it_was_given() -> None:
+    with pytest.raises(InvalidConfig, match=r"^listener\.name\.x\.plain\.sasl\.jaas\.config cannot be read") as refused:
+        parse_jaas("x", "listener.name.x.plain.sasl.jaas.config")
+    assert refused.value.name == "listener.name.x.plain.sasl.jaas.config"
 
 
 def test_an_entry_without_options() -> None:
