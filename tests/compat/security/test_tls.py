@@ -33,7 +33,11 @@ class Secure(NamedTuple):
 
     def settings(self, with_certificate: bool = False) -> dict[str, Any]:
         """For Ottla's clients."""
-        given = {"security_protocol": "SSL", "ssl_truststore_type": "PEM", "ssl_truststore_location": self.authority.certificate}
+        given = {
+            "security_protocol": "SSL",
+            "ssl_truststore_type": "PEM",
+            "ssl_truststore_location": self.authority.certificate,
+        }
         if with_certificate:
             given |= {"ssl_keystore_type": "PEM", "ssl_keystore_location": self.client.single_file()}
         return {name: str(value) for name, value in given.items()}
@@ -163,16 +167,28 @@ def test_kafkas_console_tools(secure: Secure, kafka_tools: KafkaTools, tmp_path:
     at = ("--bootstrap-server", secure.at("MUTUAL"))
     kafka_tools.run("topics", *at, "--command-config", config, "--create", "--topic", "tools", "--partitions", "1")
     kafka_tools.run("console_producer", *at, "--command-config", config, "--topic", "tools", stdin="one\ntwo\n")
-    read = kafka_tools.run("console_consumer", 
-        *at, "--command-config", config, "--topic", "tools", "--from-beginning", "--max-messages", "2", "--timeout-ms", "60000"
+    read = kafka_tools.run(
+        "console_consumer",
+        *at,
+        "--command-config",
+        config,
+        "--topic",
+        "tools",
+        "--from-beginning",
+        "--max-messages",
+        "2",
+        "--timeout-ms",
+        "60000",
     )
     assert read.stdout.split() == ["one", "two"]
 
 
 def test_a_client_that_shows_no_certificate_is_told(secure: Secure) -> None:
-    with pytest.raises(AuthenticationError, match="asks for a client certificate|got none"):
-        with Admin(secure.at("MUTUAL"), **secure.settings()) as admin:
-            admin.list_topics()
+    with (
+        pytest.raises(AuthenticationError, match=r"asks for a client certificate|got none"),
+        Admin(secure.at("MUTUAL"), **secure.settings()) as admin,
+    ):
+        admin.list_topics()
 
 
 def test_secrets_are_neither_described_nor_logged(secure: Secure) -> None:

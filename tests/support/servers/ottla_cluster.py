@@ -49,10 +49,13 @@ class OttlaCluster:
         settings: Mapping[str, object] | None = None,
         directories: int = 1,
         wires: Wires | None = None,
+        brokers_listener: str | None = None,
     ) -> None:
-        ports = free_ports(2 * len(NODES))
+        """`brokers_listener` names a listener at which brokers reach each other; clients keep PLAINTEXT."""
+        ports = free_ports(3 * len(NODES))
         hosts = {node: "127.0.0.1" if wires is None else wires.address(node) for node in NODES}
-        controllers = {node: f"{hosts[node]}:{port}" for node, port in zip(NODES, ports[len(NODES) :], strict=True)}
+        controllers = {node: f"{hosts[node]}:{port}" for node, port in zip(NODES, ports[len(NODES) :], strict=False)}
+        internal = dict(zip(NODES, ports[2 * len(NODES) :], strict=True))
         voters = ",".join(f"{node}@{address}" for node, address in controllers.items())
         self._commands = {node: [*(() if wires is None else wires.enter(node)), *OTTLA, "server", "start"] for node in NODES}
         self._properties: dict[int, dict[str, object]] = {}
@@ -75,6 +78,11 @@ class OttlaCluster:
                 **SETTINGS,
                 **(settings or {}),
             }
+            if brokers_listener is not None:
+                self._properties[node]["listeners"] = (
+                    f"{self._properties[node]['listeners']},{brokers_listener}://{hosts[node]}:{internal[node]}"
+                )
+                self._properties[node]["inter.broker.listener.name"] = brokers_listener
             config = folder / f"server-{node}.properties"
             config.write_text(properties_text(self._properties[node]))
             done = run_ottla("storage", "format", "-t", CLUSTER_ID, "-c", config)
