@@ -87,14 +87,17 @@ async def format_directories(world: World, config: BrokerConfig, options: Format
 
 
 async def format_if_new(
-    world: World, settings: Mapping[str, str], levels: Mapping[str, int] = MappingProxyType({})
+    world: World,
+    settings: Mapping[str, str],
+    levels: Mapping[str, int] = MappingProxyType({}),
+    scram: Sequence[str] = (),
 ) -> list[str]:
     """Format the unformatted directories of a node that is its own cluster; returns what was done, one line each.
 
     If none is formatted, they become a new cluster. `settings` are the texts of a `server.properties`; `levels` are the feature
-    levels that differ from the newest. Raises `FormatRefused` if the metadata log's directory is not formatted and others are:
-    with a new metadata log, their partitions would belong to no topic. Raises it too if a folder holds other files: the
-    operator may have named the wrong one.
+    levels that differ from the newest, `scram` the users of a new cluster (`scram_arguments`). Raises `FormatRefused` if the
+    metadata log's directory is not formatted and others are: with a new metadata log, their partitions would belong to no
+    topic. Raises it too if a folder holds other files: the operator may have named the wrong one.
     """
     from ottla.config.broker import BrokerConfig
 
@@ -116,7 +119,7 @@ async def format_if_new(
             "not: correct log.dirs or metadata.log.dir"
         )
     is_standalone = not config.controller_quorum_voters
-    options = FormatOptions(cluster_id, standalone=is_standalone, features=levels, ignore_formatted=True)
+    options = FormatOptions(cluster_id, standalone=is_standalone, features=levels, ignore_formatted=True, scram=scram)
     return await format_directories(world, config, options)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ import click
 from ottla.cli.common.output import WIDE
 from ottla.cli.common.settings import (
     ADDRESSES,
+    CONFIG_VARIABLE,
     DEFAULT_BOOTSTRAP,
     ENVIRONMENT_VARIABLE,
     build_settings,
@@ -66,6 +68,7 @@ def cluster_options(
             bootstrap_controller: str | None = None,
             **rest: Any,
         ) -> Any:
+            command_config = command_config or os.environ.get(CONFIG_VARIABLE)
             properties = read_properties(command_config) if command_config else {}
             if bootstrap_server is not None or bootstrap_controller is not None:
                 for name in ADDRESSES:
@@ -100,7 +103,7 @@ def cluster_options(
             *config_names,
             "command_config",
             metavar="FILE",
-            help="A properties file with client settings, such as those of TLS and SASL.",
+            help=f"A properties file with client settings, such as those of TLS and SASL.  [default: ${CONFIG_VARIABLE}]",
         )(decorated)
         if takes_controllers:
             decorated = click.option(

@@ -1,9 +1,9 @@
 """Client settings of a command: from flags, a properties file, the environment, or Kafka's defaults.
 
 Files and `key=value` flags hold Kafka's client settings, also those of TLS and SASL. Every setting of an admin client can be
-given by an environment variable, too: its name in capitals, with `_` for `.`, after `OTTLA_` (`OTTLA_SECURITY_PROTOCOL`). Flags
-win over the file, the file over the environment. A setting of producers or consumers, which a shared file may have, is ignored
-with a warning by the commands that are neither.
+given by an environment variable, too: its name in capitals, with `_` for `.`, after `OTTLA_` (`OTTLA_SECURITY_PROTOCOL`).
+`OTTLA_COMMAND_CONFIG` names a file for all commands. Flags win over the file, the file over the other variables. A setting of
+producers or consumers, which a shared file may have, is ignored with a warning by the commands that are neither.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ottla.errors.texts import near_words
 DEFAULT_BOOTSTRAP = "localhost:9092"
 ENVIRONMENT_PREFIX = "OTTLA_"
 ENVIRONMENT_VARIABLE = "OTTLA_BOOTSTRAP_SERVERS"
+CONFIG_VARIABLE = "OTTLA_COMMAND_CONFIG"
 ADDRESSES = ("bootstrap.servers", "bootstrap.controllers")
 """A client has one of them. Where both are given, a flag wins over the file, the file over the environment."""
 LOGIN_VARIABLES = {"OTTLA_SASL_USERNAME": USERNAME, "OTTLA_SASL_PASSWORD": PASSWORD, "OTTLA_SASL_TOKEN": TOKEN}

@@ -21,11 +21,14 @@ import click
 
 from ottla.broker.cluster_settings import REPLICAS_MAX, cluster_settings
 from ottla.broker.formatting import FormatOptions, FormatRefused, format_directories
+from ottla.broker.secure_settings import secured
 from ottla.cli.common.output import escape, print_json, warn
-from ottla.cli.common.settings import ENVIRONMENT_VARIABLE
+from ottla.cli.common.settings import CONFIG_VARIABLE, ENVIRONMENT_VARIABLE
 from ottla.cli.node.cluster_child import STOP_S_MAX
 from ottla.cli.node.control import ControlServer
+from ottla.cli.node.secure import client_file, first_user, node_security
 from ottla.cli.node.start_check import addresses, check_ports
+from ottla.cli.node.up import SECURITY_FOLDER
 from ottla.config.broker import BrokerConfig
 from ottla.env.net import AddressRefused
 from ottla.env.real import guard
@@ -95,8 +98,8 @@ class Child:
             click.echo(f"node {self.node_id} | {text}", err=True)  # noqa: TID251  # the node has escaped it
 
 
-async def format_nodes(nodes: Sequence[Mapping[str, str]], data: Path) -> None:
-    """Format the nodes that are new, all for one cluster."""
+async def format_nodes(nodes: Sequence[Mapping[str, str]], data: Path, scram: Sequence[str] = ()) -> None:
+    """Format the nodes that are new, all for one cluster; a new one begins with the users of `scram`."""
     with real_world() as world:
         if read_meta_properties(world.disk, str(data)) is not None:
             raise FormatRefused(
@@ -104,7 +107,7 @@ async def format_nodes(nodes: Sequence[Mapping[str, str]], data: Path) -> None:
             )
         metas = [read_meta_properties(world.disk, each["log.dirs"]) for each in nodes]
         known = next((meta.cluster_id for meta in metas if meta is not None), None)
-        options = FormatOptions(known or uuid_text(world.randomness.new_uuid()), ignore_formatted=True)
+        options = FormatOptions(known or uuid_text(world.randomness.new_uuid()), ignore_formatted=True, scram=scram)
         for settings in nodes:
             await format_directories(world, BrokerConfig.from_settings(settings), options)
 
@@ -284,6 +287,7 @@ async def run_cluster(
     log_dir: Path | None,
     on_ready: OnReady,
     new_node: NewNode | None = None,
+    scram: Sequence[str] = (),
 ) -> None:
     """Format and start the nodes, call `on_ready` when all answer, return when a signal has stopped them."""
     stopping = asyncio.Event()
@@ -292,7 +296,7 @@ async def run_cluster(
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, stopping.set)
     await _check_ports(nodes)
-    await format_nodes(nodes, data)
+    await format_nodes(nodes, data, scram)
     watching = await _start_guard()
     run = ClusterRun(nodes, {"level": level}, log_dir, watching, new_node)
     run.stopping = stopping
@@ -397,6 +401,7 @@ def up_cluster(
     port: int,
     count: int,
     data: Path,
+    secure: bool,
     overrides: Mapping[str, str],
     metrics_port: int | None,
     log_dir: Path | None,
@@ -405,6 +410,7 @@ def up_cluster(
     quiet: bool,
 ) -> None:
     """Run `count` nodes until a signal stops them."""
+    security = node_security(data, host) if secure or (data / SECURITY_FOLDER).is_dir() else None
     for name in sorted(OWN_SETTINGS & overrides.keys()):
         raise click.UsageError(f"--set {name}: with --nodes each node has its own; use --host, --port and --data instead")
     try:
@@ -422,11 +428,12 @@ def up_cluster(
 
     def tell(children: list[Child]) -> None:
         if as_json or not quiet:
-            _print_ready(children, data, as_json)
+            _print_ready(children, data, security is not None, as_json)
 
     with closing(ReservedPorts(host, 0 if ports else 2 * count)) as free:
         ports = ports or list(zip(free.ports[:count], free.ports[count:], strict=True))
-        voters = [{**settings, **overrides} for settings in cluster_settings(host, ports, str(data))]
+        plain = cluster_settings(host, ports, str(data))
+        voters = [{**(settings if security is None else secured(settings, security)), **overrides} for settings in plain]
 
         for settings in voters:
             settings |= metrics(int(settings["node.id"]))
@@ -435,7 +442,8 @@ def up_cluster(
             return further_node(voters[0], host, port and port + node_id - 1, node_id, data) | metrics(node_id)
 
         nodes = [*voters, *(new_node(each) for each in added_nodes(data) if each > count)]
-        asyncio.run(run_cluster(nodes, data, level, log_dir, tell, new_node))
+        users = () if security is None else (first_user(security),)
+        asyncio.run(run_cluster(nodes, data, level, log_dir, tell, new_node, users))
 
 
 def further_node(voter: Mapping[str, str], host: str, port: int, node_id: int, data: Path) -> dict[str, str]:
@@ -445,7 +453,7 @@ def further_node(voter: Mapping[str, str], host: str, port: int, node_id: int, d
         **voter,
         "process.roles": "broker",
         "node.id": str(node_id),
-        "listeners": f"PLAINTEXT://{host}:{port}",
+        "listeners": f"{voter['listeners'].partition('://')[0]}://{host}:{port}",
         "log.dirs": f"{data}/node-{node_id}",
     }
 
@@ -458,7 +466,7 @@ def _replication(count: int) -> str:
     return f"New topics have {min(count, REPLICAS_MAX)} replicas, spread over the nodes: one node may be down."
 
 
-def _print_ready(children: list[Child], data: Path, as_json: bool) -> None:
+def _print_ready(children: list[Child], data: Path, is_secure: bool, as_json: bool) -> None:
     servers = ",".join(child.bootstrap_servers for child in children)
     cluster_id = children[0].cluster_id
     if as_json:
@@ -466,16 +474,22 @@ def _print_ready(children: list[Child], data: Path, as_json: bool) -> None:
             {"node_id": child.node_id, "bootstrap_servers": child.bootstrap_servers, "pid": child.process.pid}
             for child in children
         ]
-        print_json({"bootstrap_servers": servers, "cluster_id": cluster_id, "data": str(data), "nodes": nodes})
+        facts = {"bootstrap_servers": servers, "cluster_id": cluster_id, "data": str(data), "nodes": nodes}
+        print_json(facts | ({"client_properties": str(client_file(data))} if is_secure else {}))
         return
+    config = who = ""
+    if is_secure:
+        file = escape(str(client_file(data)))
+        config = f"\n  export {CONFIG_VARIABLE}={file}"
+        who = f"\nTLS, users and access control are on. Clients need the settings in {file}: user admin."
     up_at = f"{click.style(servers, bold=True)} (cluster {cluster_id}; data in {escape(str(data))})"
     click.echo(  # noqa: TID251  # several lines, and the names in them are escaped
         f"""
 A cluster of {len(children)} Ottla nodes is up at {up_at}
-{_replication(len(children))}
+{_replication(len(children))}{who}
 
 Try next, in another terminal:
-  export {ENVIRONMENT_VARIABLE}={servers}
+  export {ENVIRONMENT_VARIABLE}={servers}{config}
   ottla topics create greetings --partitions 6
   ottla topics describe greetings
   echo hello | ottla produce greetings

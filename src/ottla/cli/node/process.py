@@ -14,7 +14,7 @@ import importlib
 import logging
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ottla.broker.formatting import format_if_new
 from ottla.broker.node import Node
@@ -29,22 +29,24 @@ from ottla.env.real.world import real_world
 logger = logging.getLogger("ottla.node")
 
 
-def run_node(settings: Mapping[str, str], on_ready: Callable[[Node], None], *, format_new: bool = False) -> None:
+def run_node(
+    settings: Mapping[str, str], on_ready: Callable[[Node], None], *, format_new: bool = False, scram: Sequence[str] = ()
+) -> None:
     """Start a node with `settings`, call `on_ready` when it answers requests, return when it has stopped.
 
-    With `format_new`, new directories are formatted first.
+    With `format_new`, new directories are formatted first; a new cluster begins with the users of `scram`.
     """
     name_process(f"ottla node {settings.get('node.id', '')}")
     _import_early(settings)
     _freeze_memory()
     raise_descriptor_limit()
     try:
-        asyncio.run(_run(settings, on_ready, format_new))
+        asyncio.run(_run(settings, on_ready, format_new, scram))
     finally:
         discard_empty_files()
 
 
-async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], format_new: bool) -> None:
+async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], format_new: bool, scram: Sequence[str]) -> None:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     with real_world() as world:
@@ -52,7 +54,7 @@ async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], fo
             if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, _on_signal, number.name, stopping)
         try:
-            node = await _start(world, settings, format_new, stopping)
+            node = await _start(world, settings, format_new, scram, stopping)
         except StartGivenUp as given_up:
             logger.info("%s", given_up)
             return
@@ -66,11 +68,13 @@ async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], fo
             await node.stop()
 
 
-async def _start(world: World, settings: Mapping[str, str], format_new: bool, stopping: asyncio.Event) -> Node:
+async def _start(
+    world: World, settings: Mapping[str, str], format_new: bool, scram: Sequence[str], stopping: asyncio.Event
+) -> Node:
     hostname = socket.gethostname()
     await check_start(world, settings, hostname, formats_new=format_new)
     if format_new:
-        await format_if_new(world, settings)
+        await format_if_new(world, settings, scram=scram)
     return await Node.start(world, settings, hostname=hostname, given_up=stopping)
 
 

@@ -15,6 +15,7 @@ from ottla.cli.common.spelling import Commands
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
+    from ottla.broker.secure_settings import NodeSecurity
 
 EPILOG = """\b
 Examples:
@@ -22,12 +23,16 @@ Examples:
   ottla up --port 0 --data /tmp/try         any free port, another folder
   ottla up --set num.partitions=6           any setting of Kafka's server.properties
   ottla up --nodes 3                        a cluster on ports 9092, 9093, 9094, data in ./ottla-data/node-N
+  ottla up --secure                         TLS, users and access control; prints the settings for clients
   ottla up status                           from another terminal: what runs; also stop, stop 2, start 2, restart 2, add
 """
 
 DEFAULT_ADDRESSES = ("127.0.0.1:9092", "localhost:9092")
 """Spellings of the address that commands use by default."""
 
+
+SECURITY_FOLDER = "security"
+"""In the data folder: what --secure has made. See `secure.py`."""
 
 ACTIONS = {
     "status": "Show the nodes that run.",
@@ -84,6 +89,12 @@ class Up(Commands):
     help="How many nodes, on ports from --port on. Each is a process with broker and controller, which listens 10000 ports "
     "above. Topics get up to 3 replicas.",
 )
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="TLS, a login with a password, and access control: makes certificates and a user `admin` in the data folder, and says "
+    "which settings clients need. A folder made secure stays so.",
+)
 @click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting of server.properties. Repeatable.")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics here.")
 @click.option("--log-dir", type=click.Path(file_okay=False, path_type=Path), help="Also write dated log files to this folder.")
@@ -95,6 +106,7 @@ def up(
     host: str,
     data: Path,
     nodes: int,
+    secure: bool,
     overrides: tuple[str, ...],
     metrics_port: int | None,
     log_dir: Path | None,
@@ -110,7 +122,7 @@ def up(
         from ottla.cli.node.cluster import up_cluster
 
         level = "WARNING" if quiet or as_json else "INFO"
-        up_cluster(host, port, nodes, data.resolve(), given, metrics_port, log_dir, level, as_json, quiet)
+        up_cluster(host, port, nodes, data.resolve(), secure, given, metrics_port, log_dir, level, as_json, quiet)
         return
     gc.disable()  # until the node runs: imports create no garbage, but would trigger many collections
     from ottla.broker.solo_settings import solo_settings
@@ -118,23 +130,30 @@ def up(
     from ottla.cli.node.controlled_node import ControlledNode
     from ottla.cli.node.process import run_node
 
-    settings = {
-        **solo_settings(host, port, str(data.resolve())),
-        **({} if metrics_port is None else {"ottla.metrics.port": str(metrics_port)}),
-        **given,
-    }
+    data = data.resolve()
+    security: NodeSecurity | None = None
+    settings = solo_settings(host, port, str(data))
+    if secure or (data / SECURITY_FOLDER).is_dir():
+        from ottla.broker.secure_settings import secured
+        from ottla.cli.node.secure import first_user, node_security
+
+        security = node_security(data, host)
+        settings = secured(solo_settings(host, port, f"{data}/node-1"), security)
+    settings |= given
+    if metrics_port is not None:
+        settings["ottla.metrics.port"] = str(metrics_port)
     configure_logging(level="WARNING" if quiet or as_json else "INFO", directory=log_dir)
 
     def tell(node: Node) -> None:
         if as_json or not quiet:
-            _tell(node, settings["log.dirs"], as_json)
+            _tell(node, data, security is not None, as_json)
 
-    with ControlledNode(data.resolve()) as controlled:
+    with ControlledNode(data) as controlled:
 
         def on_ready(node: Node) -> None:
             controlled.open(node, lambda: tell(node))
 
-        run_node(settings, on_ready, format_new=True)
+        run_node(settings, on_ready, format_new=True, scram=() if security is None else (first_user(security),))
 
 
 def check_names(settings: Mapping[str, str]) -> None:
@@ -157,17 +176,22 @@ def parse_overrides(overrides: tuple[str, ...]) -> dict[str, str]:
     return settings
 
 
-def _tell(node: Node, directory: str, as_json: bool) -> None:
+def _tell(node: Node, data: Path, is_secure: bool, as_json: bool) -> None:
     address = node.bootstrap_servers
+    config = data / SECURITY_FOLDER / "client.properties"
     if as_json:
-        facts = {"bootstrap_servers": address, "cluster_id": node.cluster_id, "node_id": node.node_id, "data": directory}
-        print_json(facts)
+        facts = {"bootstrap_servers": address, "cluster_id": node.cluster_id, "node_id": node.node_id, "data": str(data)}
+        print_json(facts | ({"client_properties": str(config)} if is_secure else {}))
         return
     where = "" if address in DEFAULT_ADDRESSES else f" --bootstrap-server {address}"
+    who = ""
+    if is_secure:
+        where += f" --command-config {escape(str(config))}"
+        who = f"\nTLS, users and access control are on. Clients need the settings in {escape(str(config))}: user admin.\n"
     click.echo(  # noqa: TID251  # several lines, and the names in them are escaped
         f"""
-Ottla is up at {click.style(address, bold=True)} (cluster {node.cluster_id}, node {node.node_id}; data in {escape(directory)})
-
+Ottla is up at {click.style(address, bold=True)} (cluster {node.cluster_id}, node {node.node_id}; data in {escape(str(data))})
+{who}
 Try next, in another terminal:
   ottla topics create greetings --partitions 3{where}
   echo hello | ottla produce greetings{where}

@@ -28,6 +28,7 @@ CA_KEY_FILE: Final = "ca-key.pem"
 CA_DAYS: Final = 3650
 DAYS: Final = 825
 """How long a certificate is valid. Some clients accept none that is valid for longer."""
+RENEWED_BEFORE: Final = timedelta(days=30)
 CLOCK_SKEW: Final = timedelta(hours=1)
 """So much earlier than now a certificate begins: clocks of other machines may be behind."""
 
@@ -108,6 +109,18 @@ class Authority:
         certificate = builder.sign(self._key, _hash())
         write_secret(file, _key_text(key) + _certificate_text(certificate) + _certificate_text(self._certificate))
         return file
+
+
+def is_good_for(file: Path, host: str) -> bool:
+    """Whether a node's certificate is there, names `host`, and is valid for another month at least."""
+    _, x509 = _cryptography()
+    try:
+        certificate = x509.load_pem_x509_certificates(file.read_bytes())[0]
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (OSError, ValueError, x509.ExtensionNotFound):
+        return False
+    is_named = _alternative_name(x509, host) in names
+    return is_named and certificate.not_valid_after_utc - datetime.now(UTC) > RENEWED_BEFORE
 
 
 def write_secret(file: Path, text: str) -> None:
