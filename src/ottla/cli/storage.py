@@ -5,6 +5,7 @@ Kafka's kafka-storage.
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ import click
 from ottla.cli.common.options import json_option
 from ottla.cli.common.output import print_json, say
 from ottla.cli.common.spelling import Commands
+from ottla.config.samples import ADMIN_PROPERTIES, USERS
 from ottla.metadata import features
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def _parse_feature(text: str) -> tuple[str, int]:
 
 
 # In Kafka's order.
+PASSWORD_BYTES = 18
 _FEATURES = (
     features.KRAFT_VERSION,
     features.TRANSACTION_VERSION,
@@ -160,7 +163,8 @@ def random_uuid() -> None:
     "scram",
     multiple=True,
     metavar="SCRAM-SHA-256=[name=…,password=…]",
-    help="A SCRAM credential that the cluster starts with; also [name=…,iterations=…,salt=…,saltedpassword=…]. Repeatable.",
+    help="A SCRAM credential that the cluster starts with; also [name=…,iterations=…,salt=…,saltedpassword=…]. @FILE reads them "
+    "from the lines of a file: no process list shows them. Repeatable.",
 )
 @click.option("--ignore-formatted", "-g", is_flag=True, help="Skip directories that are already formatted.")
 def format_command(
@@ -186,7 +190,7 @@ def format_command(
         release_version=release_version,
         features=dict(features),
         ignore_formatted=ignore_formatted,
-        scram=scram,
+        scram=_from_files(scram),
     )
     settings = read_config(config)
     with real_world() as world:
@@ -202,23 +206,51 @@ def format_command(
 @click.option(
     "--port", type=click.IntRange(1, 55_000), default=9092, show_default=True, help="The port of the first node, for clients."
 )
+@click.option("--secure", is_flag=True, help="With TLS, users and access control, and the files of a user `admin`.")
 @click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
-def sample(folder: Path, nodes: int, host: str, port: int) -> None:
+def sample(folder: Path, nodes: int, host: str, port: int, secure: bool) -> None:
     """Write a commented server.properties to begin with to FOLDER, or three for a cluster; files that exist are kept.
 
     The first lines of each file say how to format the log directory and start the node.
     """
     from ottla.config.samples import one_node, three_nodes
+    from ottla.env.real.certificates import write_secret
 
     if nodes == 2:
         raise click.UsageError("--nodes 2: two controllers are no better than one, since both must be up. Choose 1 or 3")
-    files = one_node(host, port) if nodes == 1 else three_nodes(host, port)
+    password = secrets.token_urlsafe(PASSWORD_BYTES) if secure else None
+    files = one_node(host, port, password) if nodes == 1 else three_nodes(host, port, password)
     if existing := [name for name in files if (folder / name).exists()]:
         raise click.ClickException(f"{folder / existing[0]} exists already: name another folder, or move it away")
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        (folder / name).write_text(text)
-        say(f"Wrote {folder / name}: its first lines say how to start the node.")
+        if secure:
+            write_secret(folder / name, text)
+        else:
+            (folder / name).write_text(text)
+        what = _ABOUT.get(name, "its first lines say how to start the node")
+        say(f"Wrote {folder / name}: {what}.")
+
+
+_ABOUT = {
+    ADMIN_PROPERTIES: "for clients and commands of the user admin (--command-config). It has the password: keep it secret",
+    USERS: "the same password, for the format of the nodes. Remove it when that is done",
+}
+
+
+def _from_files(arguments: Iterable[str]) -> list[str]:
+    """The arguments of --add-scram, with those that a @FILE holds."""
+    found: list[str] = []
+    for argument in arguments:
+        if not argument.startswith("@"):
+            found.append(argument)
+            continue
+        try:
+            lines = Path(argument[1:]).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise click.UsageError(f"--add-scram {argument}: the file cannot be read: {error}") from None
+        found += (line.strip() for line in lines if line.strip() and not line.startswith("#"))
+    return found
 
 
 def read_config(path: Path) -> BrokerConfig:
