@@ -163,8 +163,8 @@ def random_uuid() -> None:
     "scram",
     multiple=True,
     metavar="SCRAM-SHA-256=[name=…,password=…]",
-    help="A SCRAM credential that the cluster starts with; also [name=…,iterations=…,salt=…,saltedpassword=…]. @FILE reads them "
-    "from the lines of a file: no process list shows them. Repeatable.",
+    help="A SCRAM credential that the cluster starts with; also [name=…,iterations=…,salt=…,saltedpassword=…]. @FILE reads "
+    "them from the lines of a file: no process list shows them. Repeatable.",
 )
 @click.option("--ignore-formatted", "-g", is_flag=True, help="Skip directories that are already formatted.")
 def format_command(
