@@ -60,6 +60,7 @@ def secured(settings: Mapping[str, str], security: NodeSecurity) -> dict[str, st
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": security.ca_file,
             "listener.name.controller.ssl.client.auth": "required",
+            "ssl.principal.mapping.rules": "RULE:^CN=([^,]+).*$/$1/,DEFAULT",  # CN=alice is User:alice
         }
         if security.mechanism is None:
             changed["listener.name.ssl.ssl.client.auth"] = "required"
@@ -72,7 +73,7 @@ def secured(settings: Mapping[str, str], security: NodeSecurity) -> dict[str, st
             jaas: jaas_text(security.mechanism, ADMIN, security.password, users),
         }
     if security.has_acls:
-        changed |= {"authorizer.class.name": AUTHORIZER, "super.users": f"User:{ADMIN};User:CN={NODE_NAME}"}
+        changed |= {"authorizer.class.name": AUTHORIZER, "super.users": f"User:{ADMIN};User:{NODE_NAME}"}
     return changed
 
 
