@@ -3,8 +3,8 @@
     with Broker(security=Security(users={"alice": "wonderland"}, acls=True)) as broker:
         broker.client_config("alice")
 
-Certificates are made by an authority of the broker's own, in a temporary folder. The user `admin` may do everything; the helpers
-of `Broker` log in as `admin`.
+Certificates are made by an authority of the broker's own, in a temporary folder. The user `admin` may do everything: the
+helpers of `Broker` log in as `admin`.
 """
 
 from __future__ import annotations
