@@ -279,6 +279,11 @@ _WORDS: dict[str, str] = {
         "OAUTHBEARER the rules for unsecured tokens. It counts only as listener.name.NAME.MECHANISM.sasl.jaas.config, in lower "
         "case."
     ),
+    "sasl.mechanism.controller.protocol": "The SASL mechanism with which nodes log in to controllers.",
+    "sasl.mechanism.inter.broker.protocol": (
+        "The SASL mechanism with which brokers log in to each other, with user and password of that mechanism's sasl.jaas.config. "
+        "It must be one of the listener's sasl.enabled.mechanisms."
+    ),
     "sasl.server.callback.handler.class": (
         "How OAUTHBEARER checks tokens. Without it anybody can make one; see sasl.oauthbearer.jwks.endpoint.url."
     ),

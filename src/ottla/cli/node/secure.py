@@ -20,7 +20,7 @@ import click
 
 from ottla.broker.secure_settings import ADMIN, NODE_NAME, NodeSecurity, client_properties
 from ottla.cli.node.up import SECURITY_FOLDER
-from ottla.config.client.jaas import parse_jaas
+from ottla.config.jaas import parse_jaas
 from ottla.config.java_properties import parse_properties
 from ottla.env.real.certificates import CA_FILE, Authority, is_good_for, write_secret
 from ottla.log.names import META_PROPERTIES

@@ -11,7 +11,7 @@ from ottla.broker.secure_settings import client_properties, secured
 from ottla.broker.solo_settings import solo_settings
 from ottla.cli.node.secure import client_file, first_user, node_security
 from ottla.config.broker import BrokerConfig
-from ottla.config.client.jaas import parse_jaas
+from ottla.config.jaas import parse_jaas
 from ottla.config.java_properties import parse_properties
 from ottla.env.real.certificates import is_good_for
 
