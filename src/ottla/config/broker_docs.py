@@ -281,7 +281,7 @@ _WORDS: dict[str, str] = {
     ),
     "sasl.mechanism.controller.protocol": "The SASL mechanism with which nodes log in to controllers.",
     "sasl.mechanism.inter.broker.protocol": (
-        "The SASL mechanism with which brokers log in to each other, with user and password of that mechanism's sasl.jaas.config. "
+        "The SASL mechanism with which brokers log in to each other, with the user of that mechanism's sasl.jaas.config. "
         "It must be one of the listener's sasl.enabled.mechanisms."
     ),
     "sasl.server.callback.handler.class": (
