@@ -20,6 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from ottla.metadata.acls import Operation, ResourceType
+from ottla.records.layout import ATTRIBUTE_BITS_AT, MAGIC, MAGIC_AT, TRANSACTIONAL
 from ottla.wire.api_table import ApiKey
 from ottla.wire.apis import APIS
 from ottla.wire.base import Message
@@ -60,6 +61,8 @@ class TopicFields(NamedTuple):
     """In the response: its topics."""
     answer_partitions: str | None
     """In a topic of the response: its partitions."""
+    are_denied_first: bool = False
+    """Whether the answers to denied topics come before the others."""
 
 
 class Quota:
@@ -98,19 +101,38 @@ class ServedApi(NamedTuple):
     """The setting with which its newest version is served, though it is unstable in Kafka 4.3."""
 
 
+def is_transactional(records: bytes | memoryview) -> bool:
+    """Whether a partition's records are a batch of a transaction."""
+    # Bytes that are no batch get that error later, not the one for missing transactional ids: it is fatal for producers.
+    return len(records) > ATTRIBUTE_BITS_AT and records[ATTRIBUTE_BITS_AT] & TRANSACTIONAL != 0 and records[MAGIC_AT] == MAGIC
+
+
+def has_transactional_records(request: Any) -> bool:
+    """Whether a Produce request has records of a transaction."""
+    return any(
+        data.records is not None and is_transactional(data.records)
+        for topic in request.topic_data
+        for data in topic.partition_data
+    )
+
+
 _NODE = Check(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
 _ALTER_CLUSTER = Check(Operation.ALTER, ResourceType.CLUSTER)
 _DESCRIBE_CLUSTER = Check(Operation.DESCRIBE, ResourceType.CLUSTER)
 _READ_GROUP = Check(Operation.READ, ResourceType.GROUP, "group_id")
 _READ_TOPIC = Check(Operation.READ, ResourceType.TOPIC)
 _DESCRIBE_TOPIC = Check(Operation.DESCRIBE, ResourceType.TOPIC)
+_DELETE_GROUP = Check(Operation.DELETE, ResourceType.GROUP, "group_id")
 _WRITE_TRANSACTION = Check(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")
 _OF_A_TOPIC = ("topics",), "name", "partitions", "partition_index", "topics", "partitions"
 
 SERVED: Final[dict[int, ServedApi]] = {
     ApiKey.PRODUCE: ServedApi(
         "data.produce",
-        checks=(_WRITE_TRANSACTION, Check(Operation.WRITE, ResourceType.TOPIC)),
+        checks=(
+            _WRITE_TRANSACTION._replace(applies=has_transactional_records),
+            Check(Operation.WRITE, ResourceType.TOPIC),
+        ),
         topics=TopicFields(("topic_data",), "name", "partition_data", "index", "responses", "partition_responses"),
         quota=Quota.PRODUCE,
         throttle_at=-5,
@@ -126,7 +148,7 @@ SERVED: Final[dict[int, ServedApi]] = {
     ApiKey.LIST_OFFSETS: ServedApi("data.list_offsets", checks=(_DESCRIBE_TOPIC,), topics=TopicFields(*_OF_A_TOPIC)),
     ApiKey.METADATA: ServedApi("cluster.metadata", topics=TopicFields(("topics",), "name", None, "", "topics", None)),
     ApiKey.OFFSET_COMMIT: ServedApi(
-        "groups.offset_commit", checks=(_READ_GROUP, _READ_TOPIC), topics=TopicFields(*_OF_A_TOPIC), throttle_at=9
+        "groups.offset_commit", checks=(_READ_GROUP, _READ_TOPIC), topics=TopicFields(*_OF_A_TOPIC, True), throttle_at=9
     ),
     ApiKey.OFFSET_FETCH: ServedApi("groups.offset_fetch"),
     ApiKey.FIND_COORDINATOR: ServedApi("cluster.find_coordinator"),
@@ -142,6 +164,7 @@ SERVED: Final[dict[int, ServedApi]] = {
     ApiKey.CREATE_TOPICS: ServedApi(
         "admin.create_topics",
         "admin.create_topics",
+        checks=(Check(Operation.CREATE, ResourceType.TOPIC, or_cluster=Operation.CREATE),),
         topics=TopicFields(("topics",), "name", None, "", "topics", None),
         quota=Quota.CONTROLLER_MUTATION,
         is_searched=True,
@@ -166,13 +189,15 @@ SERVED: Final[dict[int, ServedApi]] = {
     ),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: ServedApi(
         "data.offset_for_leader_epoch",
-        checks=(_DESCRIBE_TOPIC,),
+        checks=(_DESCRIBE_TOPIC._replace(or_cluster=Operation.CLUSTER_ACTION),),
         topics=TopicFields(("topics",), "topic", "partitions", "partition", "topics", "partitions"),
     ),
     ApiKey.ADD_PARTITIONS_TO_TXN: ServedApi("transactions.add_partitions_to_txn"),
     ApiKey.ADD_OFFSETS_TO_TXN: ServedApi("transactions.add_offsets_to_txn", checks=(_WRITE_TRANSACTION, _READ_GROUP)),
     ApiKey.END_TXN: ServedApi("transactions.end_txn", checks=(_WRITE_TRANSACTION,)),
-    ApiKey.WRITE_TXN_MARKERS: ServedApi("transactions.write_txn_markers", checks=(_NODE,), quota=Quota.NONE),
+    ApiKey.WRITE_TXN_MARKERS: ServedApi(
+        "transactions.write_txn_markers", checks=(_NODE._replace(or_cluster=Operation.ALTER),), quota=Quota.NONE
+    ),
     ApiKey.TXN_OFFSET_COMMIT: ServedApi(
         "transactions.txn_offset_commit",
         checks=(_WRITE_TRANSACTION, _READ_GROUP, _READ_TOPIC),
@@ -221,7 +246,9 @@ SERVED: Final[dict[int, ServedApi]] = {
     ApiKey.LIST_PARTITION_REASSIGNMENTS: ServedApi(
         "admin.list_partition_reassignments", "admin.list_partition_reassignments", checks=(_DESCRIBE_CLUSTER,)
     ),
-    ApiKey.OFFSET_DELETE: ServedApi("groups.offset_delete", checks=(Check(Operation.DELETE, ResourceType.GROUP, "group_id"),)),
+    ApiKey.OFFSET_DELETE: ServedApi(
+        "groups.offset_delete", checks=(_DELETE_GROUP, _READ_TOPIC), topics=TopicFields(*_OF_A_TOPIC)
+    ),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: ServedApi(
         "admin.describe_client_quotas", checks=(Check(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),)
     ),

@@ -42,12 +42,12 @@ _CODES: Final = {
     ResourceType.USER: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
 }
 _RESOURCES: Final = {
-    ResourceType.TOPIC: "topic",
-    ResourceType.GROUP: "group",
-    ResourceType.CLUSTER: "cluster",
-    ResourceType.TRANSACTIONAL_ID: "transactional id",
-    ResourceType.DELEGATION_TOKEN: "delegation token",
-    ResourceType.USER: "user",
+    ResourceType.TOPIC: "Topic",
+    ResourceType.GROUP: "Group",
+    ResourceType.CLUSTER: "Cluster",
+    ResourceType.TRANSACTIONAL_ID: "Transactional Id",
+    ResourceType.DELEGATION_TOKEN: "Delegation Token",
+    ResourceType.USER: "User",
 }
 _OPERATIONS: Final = {code: "".join(word.capitalize() for word in name.split("_")) for code, name in OPERATIONS.items()}
 
@@ -140,12 +140,12 @@ class Grants:
     def refusal(self, operation: int, resource_type: int, name: str | None) -> KafkaError:
         """The error for what is denied; `name` is None for the parts of a request that are denied together."""
         operation_name, resource = _OPERATIONS[operation], _RESOURCES[resource_type]
-        what = f"{resource} {name!r}" if name else f"this {resource}"
+        what = f"{resource.lower()} {name!r}" if name else f"this {resource.lower()}"
         if resource_type == ResourceType.CLUSTER:
             what = "the cluster"
         return KafkaError(
             _CODES[resource_type],
-            f"{self._principal} at {self._host} is not allowed to do this: it needs {operation_name} on {what}",
+            f"{resource} authorization failed. {self._principal} at {self._host} needs {operation_name} on {what}",
         )
 
 

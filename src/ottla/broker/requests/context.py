@@ -15,6 +15,7 @@ from ottla.config.broker_security import UNSECURED, ListenerSecurity
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ANONYMOUS, Principal
+from ottla.metadata.acls import CLUSTER_NAME, ResourceType
 from ottla.wire.base import Message, Part
 
 if TYPE_CHECKING:
@@ -147,7 +148,11 @@ class RequestContext:
         grants = self.grants
         return grants is None or grants.allows(operation, resource_type, name, self.api_key, count=count, is_silent=is_silent)
 
-    def require(self, operation: int, resource_type: int, name: str) -> None:
+    def allows_on_cluster(self, operation: int) -> bool:
+        """Whether the client may do `operation` to the cluster, where that is one way of several; never told to the client."""
+        return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME, is_silent=True)
+
+    def require(self, operation: int, resource_type: int, name: str = CLUSTER_NAME) -> None:
         """Raise the refusal unless `allows`."""
         grants = self.grants
         if grants is not None and not grants.allows(operation, resource_type, name, self.api_key):

@@ -128,6 +128,9 @@ def is_empty(request: Message, fields: TopicFields) -> bool:
 def add_answers(response: Message, more: Message, fields: TopicFields) -> None:
     """Add the topics of `more` to `response`; partitions of one topic are merged into one entry."""
     answers = getattr(response, fields.answers)
+    if fields.are_denied_first:
+        answers[:] = [*getattr(more, fields.answers), *answers]
+        return
     for entry in getattr(more, fields.answers):
         known = None
         if fields.answer_partitions is not None:

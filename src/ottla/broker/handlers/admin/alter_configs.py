@@ -12,6 +12,7 @@ from ottla.broker.handlers.admin.config_changes import (
     check_type,
     key_of,
     refused_repeats,
+    require_change,
     responses_to,
     take_decided,
 )
@@ -42,6 +43,7 @@ async def _alter(context: RequestContext, request: AlterConfigsRequest) -> Alter
         if key_of(resource) in outcomes:
             continue
         try:
+            require_change(context, resource)
             check_names(resource)
             check_type(resource, _TYPES)
             if resource.resource_type == ResourceType.BROKER:

@@ -16,6 +16,7 @@ from ottla.broker.services import Services
 from ottla.config.values import InvalidConfig
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode, error_name
+from ottla.metadata import acls
 from ottla.metadata.controller.config_responses import Response, resource_responses
 from ottla.metadata.image.image import ConfigResource, ResourceType
 from ottla.wire.messages import alter_configs, incremental_alter_configs
@@ -41,6 +42,31 @@ class _Resource(Protocol):
 
 _Decided = alter_configs.AlterConfigsResourceResponse | incremental_alter_configs.AlterConfigsResourceResponse
 R = TypeVar("R", bound=_Resource)
+
+
+def require_access(context: RequestContext, operation: int, config_type: int, name: str) -> None:
+    """Raise the refusal unless the client may do `operation` to the settings of a resource.
+
+    Settings of brokers, loggers and client metrics are the cluster's. Unknown types are refused as what they are, later.
+    """
+    if config_type == ResourceType.TOPIC:
+        context.require(operation, acls.ResourceType.TOPIC, name)
+    elif config_type == ResourceType.GROUP:
+        context.require(operation, acls.ResourceType.GROUP, name)
+    elif config_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER, ResourceType.CLIENT_METRICS):
+        context.require(operation, acls.ResourceType.CLUSTER)
+
+
+def require_change(context: RequestContext, resource: _Resource) -> None:
+    """Raise the refusal unless the client may change a resource's settings.
+
+    The controller is asked with the client's principal; but a broker's loggers are its own, and a controller's are for nodes.
+    """
+    is_logger = resource.resource_type == ResourceType.BROKER_LOGGER
+    if is_logger or context.connection.is_controller_listener:
+        is_of_controller = is_logger and context.connection.is_controller_listener
+        operation = acls.Operation.CLUSTER_ACTION if is_of_controller else acls.Operation.ALTER_CONFIGS
+        require_access(context, operation, resource.resource_type, resource.resource_name)
 
 
 def key_of(resource: _Resource) -> ConfigResource:

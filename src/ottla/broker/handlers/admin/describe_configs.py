@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ottla.broker.handlers.admin.config_changes import require_access
 from ottla.broker.handlers.admin.config_entries import LOGGER_SOURCE, EntryMaker
 from ottla.broker.requests.context import Handled, RequestContext
 from ottla.broker.requests.scheduler import in_slices
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import topic_name_fault
+from ottla.metadata.acls import Operation
 from ottla.metadata.image.image import ResourceType
 from ottla.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -54,8 +56,15 @@ def _results(
     context: RequestContext, maker: EntryMaker, resources: Iterable[DescribeConfigsResource]
 ) -> Iterator[DescribeConfigsResult]:
     left = ENTRIES_MAX
+    denied: list[DescribeConfigsResult] = []
     for resource in resources:
         result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
+        try:
+            require_access(context, Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
+        except KafkaError as error:
+            result.error_code, result.error_message = error.code, str(error)
+            denied.append(result)
+            continue
         try:
             if left <= 0:
                 raise KafkaError(
@@ -67,6 +76,7 @@ def _results(
             result.error_code, result.error_message = error.code, str(error)
         left -= len(result.configs)
         yield result
+    yield from denied
 
 
 def refuse(context: RequestContext, request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:

@@ -15,6 +15,7 @@ from ottla.broker.handlers.admin.config_changes import (
     check_type,
     key_of,
     refused_repeats,
+    require_change,
     responses_to,
     take_decided,
 )
@@ -62,6 +63,7 @@ async def _alter(context: RequestContext, request: IncrementalAlterConfigsReques
         if key in outcomes:
             continue
         try:
+            require_change(context, resource)
             removed = frozenset(config.name for config in resource.configs if config.config_operation == DELETE)
             check_names(resource, may_be_null=removed)
             check_type(resource, _LOCAL + _STORED)

@@ -1,24 +1,37 @@
 """What several handlers report about the cluster: leaders, offline replicas, endpoints, authorized operations.
 
-There is no authorizer, so the bit fields of authorized operations allow everything.
+Authorized operations are bit fields, with bit n for Kafka's operation n: those that suit the kind of resource.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from ottla.broker.requests.context import RequestContext
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid, topic_name_fault
+from ottla.metadata.acls import CLUSTER_NAME, Operation, ResourceType
 from ottla.metadata.image.cluster import Endpoint
 from ottla.metadata.image.image import MetadataImage
 from ottla.metadata.image.topics import NO_LEADER, PartitionState
 
-_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = (1 << bit for bit in (3, 4, 5, 6, 7, 8))
-_CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = (1 << bit for bit in (9, 10, 11, 12))
+_OPERATIONS: Final = {
+    ResourceType.TOPIC: 0b1101_1111_1000,
+    ResourceType.GROUP: 0b1101_0100_1000,
+    ResourceType.CLUSTER: 0b1_1111_1010_0000,
+}
+"""Resource type → the operations that suit it."""
 
-TOPIC_OPERATIONS = _READ | _WRITE | _CREATE | _DELETE | _ALTER | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
-GROUP_OPERATIONS = _READ | _DELETE | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
-CLUSTER_OPERATIONS = _CREATE | _CLUSTER_ACTION | _DESCRIBE_CONFIGS | _ALTER_CONFIGS | _IDEMPOTENT_WRITE | _ALTER | _DESCRIBE
+
+def authorized_operations(context: RequestContext, resource_type: int, name: str = CLUSTER_NAME) -> int:
+    """What the client may do with a resource."""
+    suitable = _OPERATIONS[resource_type]
+    if context.grants is None:
+        return suitable
+    if resource_type == ResourceType.CLUSTER and not context.allows_on_cluster(Operation.DESCRIBE):
+        return 0
+    each = (bit for bit in range(suitable.bit_length()) if suitable >> bit & 1)
+    return sum(1 << bit for bit in each if context.allows(bit, resource_type, name, is_silent=True))
 
 
 class PartitionView(NamedTuple):

@@ -5,10 +5,11 @@ v1: endpoint type, brokers or controllers. v2: fenced brokers, if the request as
 
 from __future__ import annotations
 
-from ottla.broker.handlers.cluster.cluster_view import CLUSTER_OPERATIONS, alive_broker_id
+from ottla.broker.handlers.cluster.cluster_view import alive_broker_id, authorized_operations
 from ottla.broker.requests.context import RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.metadata.acls import ResourceType
 from ottla.metadata.image.cluster import BrokerRegistration, ControllerRegistration
 from ottla.wire.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -43,7 +44,7 @@ def handle(context: RequestContext, request: DescribeClusterRequest) -> Describe
                 described.rack, described.is_fenced = node.rack, node.fenced
             response.brokers.append(described)
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = authorized_operations(context, ResourceType.CLUSTER)
     return response
 
 

@@ -12,13 +12,14 @@ from bisect import bisect_left
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ottla.broker.handlers.cluster.cluster_view import TOPIC_OPERATIONS, unknown_topic_code, view_partition
+from ottla.broker.handlers.cluster.cluster_view import authorized_operations, unknown_topic_code, view_partition
 from ottla.broker.requests.context import Handled, RequestContext
 from ottla.broker.requests.scheduler import SMALL_CALL_BYTES, in_slices
 from ottla.env import OffLoop
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.metadata.image.image import MetadataImage
 from ottla.metadata.image.topics import PartitionState, Topic
 from ottla.wire.elements import MANY_ELEMENTS
@@ -53,13 +54,19 @@ def _answer(context: RequestContext, request: DescribeTopicPartitionsRequest) ->
         wanted = wanted[bisect_left(wanted, cursor.topic_name) :]
     limit = max(min(context.services.settings.current.max_request_partition_size_limit, request.response_partition_limit), 1)
     response = DescribeTopicPartitionsResponse()
+    denied: list[DescribeTopicPartitionsResponseTopic] = []
     for name in wanted:
+        if not context.allows(Operation.DESCRIBE, ResourceType.TOPIC, name, is_silent=not request.topics):
+            if request.topics:
+                denied.append(_denied(name))
+            yield None
+            continue
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
         if limit == 0:
             response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=first)
             break
         topic = image.topics.by_name.get(name)
-        described = _describe(topic, name)
+        described = _describe(context, topic, name)
         response.topics.append(described)
         if topic is None:
             yield None
@@ -73,13 +80,20 @@ def _answer(context: RequestContext, request: DescribeTopicPartitionsRequest) ->
         if following < len(topic.partitions):
             response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=following)
             break
+    response.topics += denied
     return response
 
 
-def _describe(topic: Topic | None, name: str) -> DescribeTopicPartitionsResponseTopic:
+def _denied(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+def _describe(context: RequestContext, topic: Topic | None, name: str) -> DescribeTopicPartitionsResponseTopic:
     """A topic, without its partitions."""
     described = DescribeTopicPartitionsResponseTopic(
-        name=name, is_internal=name in INTERNAL_TOPICS, topic_authorized_operations=TOPIC_OPERATIONS
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=authorized_operations(context, ResourceType.TOPIC, name),
     )
     if topic is None:
         described.error_code = unknown_topic_code(name)

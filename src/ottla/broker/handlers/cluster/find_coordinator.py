@@ -19,6 +19,7 @@ from ottla.coordinator.placement import partition_for
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def _answer(context: RequestContext, request: FindCoordinatorRequest, topic: str
 
 
 def _find(context: RequestContext, topic: str, key: str) -> Found:
+    context.require(Operation.DESCRIBE, ResourceType.GROUP if topic == OFFSETS_TOPIC else ResourceType.TRANSACTIONAL_ID, key)
     known = context.services.metadata.topic(topic)
     if known is None:  # the controller on another node has created it, and this node does not know yet
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the internal topic {topic} is being created: ask again")

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.channel.forwarded import ForwardedRequest
 from ottla.broker.handlers.cluster.cluster_view import (
-    CLUSTER_OPERATIONS,
-    TOPIC_OPERATIONS,
     alive_broker_id,
     alive_endpoint,
+    authorized_operations,
     unknown_topic_code,
     view_partition,
 )
@@ -27,6 +26,7 @@ from ottla.broker.runtime.coordinators.internal_topics import creatable, interna
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS, ZERO_UUID, Uuid, topic_name_fault
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.metadata.image.image import MetadataImage
 from ottla.metadata.image.topics import PartitionState, Topic
 from ottla.wire.apis import APIS
@@ -54,7 +54,13 @@ def handle(context: RequestContext, request: MetadataRequest) -> Handled:
     _check_ids(context.version, request)
     if _may_create(context, request):
         topics = context.services.metadata.image.topics.by_name
-        missing = [topic.name for topic in request.topics or () if topic.name is not None and topic.name not in topics]
+        missing = [
+            topic.name
+            for topic in request.topics or ()
+            if topic.name is not None
+            and topic.name not in topics
+            and context.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+        ]
         if missing:
             return PendingTask(_create_and_answer(context, request, missing))
     return in_slices(context, _answer(context, request, {}))
@@ -77,7 +83,14 @@ def _may_create(context: RequestContext, request: MetadataRequest) -> bool:
 
 
 async def _create_and_answer(context: RequestContext, request: MetadataRequest, missing: list[str]) -> MetadataResponse:
-    failed = await create_missing(context, missing, Pauses(context))
+    may_create = (
+        missing
+        if context.allows_on_cluster(Operation.CREATE)
+        else [name for name in missing if context.allows(Operation.CREATE, ResourceType.TOPIC, name)]
+    )
+    failed = dict.fromkeys(set(missing).difference(may_create), int(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    if may_create:
+        failed |= await create_missing(context, may_create, Pauses(context))
     response: MetadataResponse = await future_of(in_slices(context, _answer(context, request, failed)))
     return response
 
@@ -94,43 +107,61 @@ def _answer(context: RequestContext, request: MetadataRequest, failed: dict[str,
                 MetadataResponseBroker(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
             )
     if _asks_for_all(context.version, request):
-        topics: Iterator[MetadataResponseTopic] = (_describe(image, topic, context) for topic in image.topics.by_name.values())
+        topics: Iterator[MetadataResponseTopic | None] = (
+            _describe(image, topic, context)
+            if context.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name, is_silent=True)
+            else None
+            for topic in image.topics.by_name.values()
+        )
     else:
         topics = _named(context, image, request, failed)
     for topic in topics:
-        response.topics.append(topic)
+        if topic is not None:
+            response.topics.append(topic)
         yield None
     if request.include_topic_authorized_operations:
         for described in response.topics:
-            if described.name is not None:  # as in Kafka, also for topics that do not exist
-                described.topic_authorized_operations = TOPIC_OPERATIONS
+            # As in Kafka, also for topics that do not exist.
+            if described.name is not None and described.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                described.topic_authorized_operations = authorized_operations(context, ResourceType.TOPIC, described.name)
+                yield None
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = authorized_operations(context, ResourceType.CLUSTER)
     return response
 
 
 def _named(
     context: RequestContext, image: MetadataImage, request: MetadataRequest, failed: dict[str, int]
 ) -> Iterator[MetadataResponseTopic]:
-    """The requested topics, each once. If one is requested by id, names are ignored, as in Kafka."""
+    """The requested topics, each once, denied ones last. If one is requested by id, names are ignored, as in Kafka."""
     asked = request.topics or []
     ids = list(dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID))
     if ids:
         yield from (_by_id(context, image, topic_id) for topic_id in ids)
         return
+    denied = [name for name, code in failed.items() if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED]
     for name in dict.fromkeys(topic.name for topic in asked if topic.name is not None):
+        if name in failed and failed[name] == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            continue
+        if not context.allows(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            denied.append(name)
+            continue
         topic = image.topics.by_name.get(name)
         if topic is not None:
             yield _describe(image, topic, context)
         else:
             code = failed.get(name) or unknown_topic_code(name)
             yield MetadataResponseTopic(name=name, error_code=code, is_internal=name in INTERNAL_TOPICS)
+    for name in denied:
+        yield MetadataResponseTopic(name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def _by_id(context: RequestContext, image: MetadataImage, topic_id: Uuid) -> MetadataResponseTopic:
     topic = image.topics.by_id.get(topic_id)
     if topic is None:
         return MetadataResponseTopic(name=None, topic_id=topic_id, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
+    if not context.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+        return MetadataResponseTopic(name=None, topic_id=topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     return _describe(image, topic, context)
 
 

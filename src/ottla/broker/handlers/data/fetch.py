@@ -37,16 +37,20 @@ from ottla.broker.requests.apis import Quota
 from ottla.broker.requests.context import Handled, Pending, PendingTask, RequestContext
 from ottla.broker.requests.scheduler import SMALL_CALL_BYTES, in_slices
 from ottla.broker.requests.throttle import Usage
+from ottla.broker.requests.topics import session_partitions
 from ottla.env import FileRange, OffLoop, Steps
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.ids import ZERO_UUID, uuid_text
+from ottla.ids import ZERO_UUID, Uuid, uuid_text
 from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation, ReadInfo
+from ottla.metadata.acls import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.api_table import ApiKey
 from ottla.wire.base import Message
 from ottla.wire.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
+    FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
     LeaderIdAndEpoch,
@@ -55,6 +59,7 @@ from ottla.wire.messages.fetch import (
 )
 
 if TYPE_CHECKING:
+    from ottla.broker.requests.authorization import Grants
     from ottla.broker.requests.throttle import Throttle
     from ottla.metadata.image.cluster import ClusterImage
 
@@ -104,6 +109,8 @@ def _handle(
     broker_epoch: int,
     named: dict[Key, FetchedPartition] | None = None,
 ) -> Handled:
+    if replica_id >= 0 and not context.allows(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        return _refused_follower(context, request)
     begun = context.services.fetch_sessions.begin(request, context.version, Reader(replica_id, broker_epoch), named)
     if isinstance(begun, FetchResponse):
         return begun
@@ -132,6 +139,32 @@ def _wait(context: RequestContext, request: FetchRequest, begun: FetchContext, f
     if not sessions.may_wait(count):
         return fetch.answer(is_last=True)
     return DelayedFetch(fetch, fetch.watched, request.max_wait_ms, lambda: sessions.has_waited(count), is_follower=is_follower)
+
+
+def _refused_follower(context: RequestContext, request: FetchRequest) -> FetchResponse:
+    """As Kafka: the error of a denied topic in every partition. The session stays as it is, so that it begins anew."""
+    asked = {((topic.topic, topic.topic_id), each.partition) for topic in request.topics for each in topic.partitions}
+    for wanted in session_partitions(context, request):
+        asked.add(((wanted.topic or "", wanted.topic_id), wanted.index))
+    response = FetchResponse(session_id=request.session_id)
+    topics: dict[tuple[str, Uuid], FetchableTopicResponse] = {}
+    for key, index in sorted(asked):
+        topic = topics.get(key)
+        if topic is None:
+            topic = topics[key] = FetchableTopicResponse(topic=key[0], topic_id=key[1])
+            response.responses.append(topic)
+        topic.partitions.append(
+            PartitionData(
+                partition_index=index,
+                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                high_watermark=-1,
+                last_stable_offset=-1,
+                log_start_offset=-1,
+                aborted_transactions=None,
+                records=b"",
+            )
+        )
+    return response
 
 
 def refuse(context: RequestContext, request: FetchRequest, error: KafkaError) -> Message:
@@ -243,6 +276,18 @@ class Fetch:
         is_news = not is_last and (len(self._plan.to_read) > len(ends) or ends != list(map(self._end, all_wanted)))
         return self._concluded(answers, unknown, is_last or is_news)
 
+    def _denied(self, grants: Grants, wanted: FetchedPartition) -> KafkaError | None:
+        """The refusal if the consumer may not read the partition's topic; an id that no topic has is refused as that."""
+        name = wanted.topic
+        if name is None:
+            topic = self._context.services.metadata.topic_by_id(wanted.topic_id)
+            if topic is None:
+                return None
+            name = topic.name
+        if grants.allows(Operation.READ, ResourceType.TOPIC, name, ApiKey.FETCH):
+            return None
+        return grants.refusal(Operation.READ, ResourceType.TOPIC, name)
+
     def _end(self, wanted: FetchedPartition) -> int:
         """Where the reader's view of a partition ends; -1 if it is not here."""
         if wanted.partition is None:
@@ -259,7 +304,12 @@ class Fetch:
         """Read partitions; what they answer goes to `answers`, for those that are not here to `unknown`."""
         left_bytes, total_bytes, has_failed = self._left_bytes, self._total_bytes, self._has_failed
         is_incremental, is_consumer = self._plan.is_incremental, self._isolation is not _LOG_END
+        # Of a consumer; what a follower needs is checked for the whole request. Asked for anew in every try.
+        grants = self._context.grants if is_consumer else None
         for wanted in all_wanted:
+            if grants is not None and (denied := self._denied(grants, wanted)) is not None:
+                unknown.append((wanted, self._failed(wanted, denied)))
+                continue
             partition, is_counted = wanted.partition, self._is_counted
             if partition is None or not partition.is_leading:
                 try:

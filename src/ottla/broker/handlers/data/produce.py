@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, cast
 from ottla.broker.handlers.data.leader_hints import leader_hint
 from ottla.broker.partitions.partition import ALL_IN_SYNC, Partition
 from ottla.broker.purgatory.acks import DelayedProduce
+from ottla.broker.requests.apis import is_transactional
 from ottla.broker.requests.context import CloseConnection, Handled, RequestContext
 from ottla.broker.requests.scheduler import SMALL_CALL_BYTES, in_slices
 from ottla.env import OffLoop
@@ -35,7 +36,7 @@ from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
 from ottla.ids import Uuid, uuid_text
 from ottla.records.effort import ON_LOOP, TooExpensive
-from ottla.records.layout import ATTRIBUTE_BITS_AT, LENGTH_AT, LOG_OVERHEAD, MAGIC, MAGIC_AT, TRANSACTIONAL
+from ottla.records.layout import LENGTH_AT, LOG_OVERHEAD
 from ottla.records.produced.validate import only_batch
 from ottla.wire.elements import MANY_ELEMENTS
 from ottla.wire.messages.produce import (
@@ -251,11 +252,6 @@ def _without_repeats(topics: list[TopicProduceData]) -> list[TopicProduceData]:
         TopicProduceData(name=name, topic_id=topic_id, partition_data=list(by_index.values()))
         for (name, topic_id), by_index in merged.items()
     ]
-
-
-def is_transactional(records: memoryview) -> bool:
-    # Bytes that are no batch get that error later, not the one for missing transactional ids: it is fatal for producers.
-    return len(records) > ATTRIBUTE_BITS_AT and records[ATTRIBUTE_BITS_AT] & TRANSACTIONAL != 0 and records[MAGIC_AT] == MAGIC
 
 
 def _check_not_transactional(request: ProduceRequest) -> None:

@@ -14,6 +14,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers.data import produce
+from ottla.broker.requests.apis import is_transactional
 from ottla.broker.requests.context import Handled, Pending, RequestContext
 from ottla.broker.runtime.coordinators.verification import Begun
 from ottla.coordinator.contract import Producer
@@ -127,7 +128,7 @@ def _transactional_batches(
     """
     found = []
     for partition, records in led:
-        if records is None or len(records) < HEADER_SIZE or not produce.is_transactional(records):
+        if records is None or len(records) < HEADER_SIZE or not is_transactional(records):
             continue
         producer_id, epoch, sequence = _PRODUCER.unpack_from(records, PRODUCER_ID_AT)
         if producer_id >= 0:

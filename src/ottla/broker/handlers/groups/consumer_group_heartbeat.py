@@ -14,10 +14,13 @@ from ottla.coordinator.groups.consumer.expressions import compiled
 from ottla.coordinator.groups.consumer.group import JOIN_EPOCH
 from ottla.env import OffLoop, Steps
 from ottla.errors import KafkaError
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
 
 def handle(context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Handled:
+    for name in request.subscribed_topic_names or ():
+        context.require(Operation.DESCRIBE, ResourceType.TOPIC, name)
     if request.subscribed_topic_regex:
         return in_slices(context, _compile_first(context, request, request.subscribed_topic_regex))
     return _ask(context, request)

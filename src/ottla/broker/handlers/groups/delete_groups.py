@@ -10,6 +10,7 @@ from ottla.broker.requests.context import Handled, PendingTask, RequestContext
 from ottla.broker.requests.scheduler import Pauses
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
 
@@ -34,6 +35,7 @@ async def _delete_all(context: RequestContext, request: DeleteGroupsRequest) -> 
 
 async def _delete(context: RequestContext, group_id: str) -> int:
     try:
+        context.require(Operation.DELETE, ResourceType.GROUP, group_id)
         await context.services.coordinators.groups.call(
             group_id, lambda shard, reply, now: shard.offsets.delete_group(group_id, reply)
         )

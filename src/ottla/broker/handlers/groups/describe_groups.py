@@ -14,6 +14,7 @@ from ottla.broker.requests.context import Handled, PendingTask, RequestContext
 from ottla.coordinator.groups.group import CLASSIC
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ async def _describe_all(context: RequestContext, request: DescribeGroupsRequest)
 
 async def _describe_one(context: RequestContext, group_id: str) -> DescribedGroup:
     try:
+        context.require(Operation.DESCRIBE, ResourceType.GROUP, group_id)
         return await context.services.coordinators.groups.look(group_id, lambda shard, now: _describe(context, shard, group_id))
     except KafkaError as error:
         return _refused(context, group_id, error)

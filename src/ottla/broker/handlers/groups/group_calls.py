@@ -6,12 +6,13 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
-from ottla.broker.handlers.cluster.cluster_view import GROUP_OPERATIONS
+from ottla.broker.handlers.cluster.cluster_view import authorized_operations
 from ottla.broker.requests.context import RequestContext
 from ottla.broker.requests.scheduler import Pauses
 from ottla.coordinator.contract import Caller
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.metadata.acls import ResourceType
 
 logger = logging.getLogger("ottla.coordinator")
 
@@ -69,7 +70,7 @@ async def describe_each(
     for group_id in dict.fromkeys(group_ids):
         group = described[group_id] = await describe(group_id)
         if are_operations_wanted and not group.error_code:
-            group.authorized_operations = GROUP_OPERATIONS
+            group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group_id)
         await pauses.here()
     return as_often_as_named(group_ids, described)
 

@@ -19,6 +19,7 @@ OF_THE_COORDINATOR = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.UNKNOWN_SERVER_ERROR,
     }

@@ -16,6 +16,7 @@ from ottla.coordinator.contract import Instant
 from ottla.coordinator.groups.shard import GroupShard
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 
@@ -44,10 +45,16 @@ async def _list(context: RequestContext, request: ListGroupsRequest) -> ListGrou
         ]
 
     found: list[ListedGroup] = []
+    may_see_all = context.allows_on_cluster(Operation.DESCRIBE)
     pauses = Pauses(context)
     for hosted in list(groups):
         group_ids = list(hosted.shard.table.by_id)
         for start in range(0, len(group_ids), PORTION):
-            found += await groups.look_into(hosted, partial(listed, group_ids[start : start + PORTION]))
+            portion = group_ids[start : start + PORTION]
+            if not may_see_all:
+                portion = [
+                    each for each in portion if context.allows(Operation.DESCRIBE, ResourceType.GROUP, each, is_silent=True)
+                ]
+            found += await groups.look_into(hosted, partial(listed, portion))
             await pauses.here()
     return ListGroupsResponse(groups=found)

@@ -11,7 +11,12 @@ from ottla.broker.requests.context import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.elements import has_many_elements
-from ottla.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from ottla.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 
 
 def handle(context: RequestContext, request: OffsetDeleteRequest) -> Handled:
@@ -29,4 +34,13 @@ def _delete(context: RequestContext, request: OffsetDeleteRequest) -> Handled:
 
 
 def refuse(context: RequestContext, request: OffsetDeleteRequest, error: KafkaError) -> OffsetDeleteResponse:
-    return OffsetDeleteResponse(error_code=code_of(error))
+    code = code_of(error)
+    if code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return OffsetDeleteResponse(error_code=code)
+    topics = []
+    for topic in request.topics:
+        denied = [
+            OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=code) for each in topic.partitions
+        ]
+        topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=denied))
+    return OffsetDeleteResponse(topics=topics)

@@ -13,9 +13,11 @@ from ottla.broker.handlers.groups.group_calls import code_of
 from ottla.broker.handlers.portions import join, portions_of
 from ottla.broker.requests.context import Handled, PendingTask, RequestContext
 from ottla.broker.requests.scheduler import Pauses
+from ottla.broker.requests.topics import topic_name
 from ottla.coordinator.contract import Effects, Instant, Reply
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.wire.elements import has_many_elements
 from ottla.wire.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -44,9 +46,13 @@ def handle(context: RequestContext, request: OffsetFetchRequest) -> Handled:
     if len(groups) != 1 or has_many_elements(request):
         return PendingTask(_fetch_all(context, request, groups))
     (group,) = groups
+    if (denied := _denied(context, group)) is not None:
+        return _response(context, [denied])
+    group, refused = _without_denied(context, group)
 
     def decide(shard: GroupShard, reply: Reply, now: Instant) -> Effects:
-        return Effects.answer(reply, _response(context, [_fetch(context, request, group, shard)]))
+        found = _fetch(context, request, group, shard)
+        return Effects.answer(reply, _response(context, [_joined(context, group, found, refused)]))
 
     return context.services.coordinators.groups.ask(group.group_id, decide, may_write=False)
 
@@ -74,7 +80,10 @@ async def _fetch_all(
             full = f"the response has {count} partitions already and takes no more groups: ask again for the others"
             found.append(_refused(context, group, KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, full)))
             continue
-        found.append(await _fetch_in_portions(context, request, group, pauses))
+        if (denied := _denied(context, group)) is None:
+            allowed, refused = _without_denied(context, group)
+            denied = _joined(context, allowed, await _fetch_in_portions(context, request, allowed, pauses), refused)
+        found.append(denied)
         count += sum(len(topic.partitions) for topic in found[-1].topics)
         await pauses.here()
     return _response(context, found)
@@ -121,16 +130,67 @@ def _fetch(
         return _refused(context, group, error)
 
 
+def _denied(context: RequestContext, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup | None:
+    """The answer if the client may not see the group."""
+    try:
+        context.require(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
+    except KafkaError as error:
+        return _refused(context, group, error)
+    return None
+
+
+def _without_denied(
+    context: RequestContext, group: OffsetFetchRequestGroup
+) -> tuple[OffsetFetchRequestGroup, list[OffsetFetchResponseTopics]]:
+    """The request for the topics that the client may see, and the answers for the others that it names."""
+    if context.grants is None or group.topics is None:
+        return group, []
+    allowed: list[OffsetFetchRequestTopics] = []
+    refused: list[OffsetFetchResponseTopics] = []
+    for topic in group.topics:
+        name = topic.name or topic_name(context, topic.topic_id)
+        if name is None or context.allows(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            allowed.append(topic)
+        else:
+            partitions = [_failed(index, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for index in topic.partition_indexes]
+            refused.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+    if refused:
+        group = copy(group)
+        group.topics = allowed
+    return group, refused
+
+
+def _joined(
+    context: RequestContext,
+    group: OffsetFetchRequestGroup,
+    found: OffsetFetchResponseGroup,
+    refused: list[OffsetFetchResponseTopics],
+) -> OffsetFetchResponseGroup:
+    """The whole answer; of all topics, those are left out that the client may not see."""
+    if found.error_code:
+        return found
+    if context.grants is not None and group.topics is None:
+        found.topics = [
+            topic
+            for topic in found.topics
+            if (name := topic.name or topic_name(context, topic.topic_id)) is None
+            or context.allows(Operation.DESCRIBE, ResourceType.TOPIC, name, is_silent=True)
+        ]
+    found.topics += refused
+    return found
+
+
+def _failed(index: int, code: int) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(partition_index=index, committed_offset=_NO_OFFSET, metadata="", error_code=code)
+
+
 def _refused(context: RequestContext, group: OffsetFetchRequestGroup, error: KafkaError) -> OffsetFetchResponseGroup:
     code = code_of(error)
     if context.version >= GROUP_ERRORS_SINCE:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=code)
     response = OffsetFetchResponseGroup(group_id=group.group_id)
     for topic in group.topics or ():
-        partitions = [
-            OffsetFetchResponsePartitions(partition_index=index, committed_offset=_NO_OFFSET, metadata="", error_code=code)
-            for index in topic.partition_indexes
-        ]
+        partitions = [_failed(index, code) for index in topic.partition_indexes]
         response.topics.append(OffsetFetchResponseTopics(name=topic.name, partitions=partitions))
     return response
 

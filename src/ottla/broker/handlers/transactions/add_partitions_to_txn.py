@@ -7,7 +7,7 @@ transaction version 2. v5 has no new fields.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from ottla.env import OffLoop
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS, TopicPartition
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.wire.elements import has_many_elements
 from ottla.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -41,13 +42,17 @@ _CLIENT_VERSION, _BROKER_VERSION = 0, 2
 
 def handle(context: RequestContext, request: AddPartitionsToTxnRequest) -> Handled:
     if context.version >= BROKERS_SINCE:
+        context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
         return PendingTask(_handle_all(context, request.transactions))
     return in_slices(context, _handle_one_in_slices(context, request))
 
 
 def _handle_one_in_slices(context: RequestContext, request: AddPartitionsToTxnRequest) -> Steps[Handled]:
     topics = request.v3_and_below_topics
-    check = partial(_refused, context, topics)
+    context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.v3_and_below_transactional_id)
+    names = {topic.name for topic in topics}
+    denied = {name for name in names if not context.allows(Operation.WRITE, ResourceType.TOPIC, name)}
+    check = partial(_refused, context, topics, denied)
     refused: list[AddPartitionsToTxnTopicResult] | None = (
         (yield OffLoop(check, SMALL_CALL_BYTES)) if has_many_elements(request) else check()
     )
@@ -91,7 +96,7 @@ async def _handle_one(
     context: RequestContext, transaction: AddPartitionsToTxnTransaction, pauses: Pauses
 ) -> list[AddPartitionsToTxnTopicResult]:
     topics, transactional_id = transaction.topics, transaction.transactional_id
-    check = partial(_refused, context, topics)
+    check = partial(_refused, context, topics, ())
     refused = await pauses.off_loop(check) if has_many_elements(transaction) else check()
     if refused is not None:
         return refused
@@ -121,11 +126,13 @@ def _partitions(topics: Sequence[AddPartitionsToTxnTopic]) -> list[TopicPartitio
     return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def _refused(context: RequestContext, topics: Sequence[AddPartitionsToTxnTopic]) -> list[AddPartitionsToTxnTopicResult] | None:
+def _refused(
+    context: RequestContext, topics: Sequence[AddPartitionsToTxnTopic], denied: Container[str]
+) -> list[AddPartitionsToTxnTopicResult] | None:
     """The results of all partitions if one of them cannot be added, else None: all are added or none."""
     codes: dict[TopicPartition, int] = {}
     for name in _partitions(topics):
-        if context.version < BROKERS_SINCE and name.topic in INTERNAL_TOPICS:
+        if name.topic in denied or (context.version < BROKERS_SINCE and name.topic in INTERNAL_TOPICS):
             codes[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif context.services.metadata.partition(*name) is None:
             codes[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -13,6 +13,7 @@ from ottla.broker.requests.scheduler import Pauses
 from ottla.coordinator.transactions.shard import describe
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -49,9 +50,16 @@ async def _describe_all(context: RequestContext, request: DescribeTransactionsRe
 
 async def _describe(context: RequestContext, name: str) -> TransactionState:
     try:
+        context.require(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, name)
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id must not be empty")
-        return await context.services.coordinators.transactions.look(name, lambda shard, now: describe(shard.table, name))
+        state: TransactionState = await context.services.coordinators.transactions.look(
+            name, lambda shard, now: describe(shard.table, name)
+        )
+        state.topics = [
+            each for each in state.topics if context.allows(Operation.DESCRIBE, ResourceType.TOPIC, each.topic, is_silent=True)
+        ]
+        return state
     except KafkaError as error:
         return _failed(name, error)
 

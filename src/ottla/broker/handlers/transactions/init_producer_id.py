@@ -12,6 +12,7 @@ from ottla.broker.handlers.transactions.transaction_calls import code_for
 from ottla.broker.requests.context import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 if TYPE_CHECKING:
@@ -25,7 +26,12 @@ def handle(context: RequestContext, request: InitProducerIdRequest) -> Handled:
     if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a producer id and its epoch come together, or not at all")
     if request.transactional_id is not None:
+        if request.enable2_pc:
+            context.require(Operation.TWO_PHASE_COMMIT, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
         return _initialise(context.services, request, request.transactional_id)
+    grants = context.grants
+    if grants is not None and not grants.allows_any(Operation.WRITE, ResourceType.TOPIC):
+        context.require(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER)
     # Without a transactional id a producer always gets a new id, even if it sends its old one: nothing proves that it owns it.
     producer_id = context.services.producer_ids.take()
     if producer_id is None:

@@ -16,6 +16,7 @@ from ottla.coordinator.groups.consumer.expressions import compiled
 from ottla.coordinator.transactions.shard import Filters, list_transactions, states_named
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse, TransactionState
 
 if TYPE_CHECKING:
@@ -48,7 +49,12 @@ async def _list(context: RequestContext, request: ListTransactionsRequest) -> Li
     for hosted in list(transactions):
         ids = list(hosted.shard.table.by_id)
         for start in range(0, len(ids), PORTION):
-            response.transaction_states += await transactions.look_into(hosted, partial(listed, ids[start : start + PORTION]))
+            portion = [
+                name
+                for name in ids[start : start + PORTION]
+                if context.allows(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, name, is_silent=True)
+            ]
+            response.transaction_states += await transactions.look_into(hosted, partial(listed, portion))
             await pauses.here()
     return response
 
