@@ -31,6 +31,9 @@ Names, types, defaults and rules are Kafka 4.3's, so a `server.properties` writt
 no effect in Ottla, and unknown names, are accepted; a warning at the start names them. An invalid value, or two settings that
 contradict each other, stop the start with one sentence that says why.
 
+In a `server.properties`, `--set` of `ottla up`, and files of client settings given to commands, a value may be a reference:
+`${env:NAME}`, `${file:/path/secrets.properties:key}` or `${directory:/folder:name}`. So no password stands on a command line.
+
 A broker's settings come in layers, each overriding the one before it: the default; the file; what was set at run time for all
 brokers; what was set at run time for this broker. A topic's own settings override the broker's defaults for topics. **Changes**
 says how a setting can change while the node runs: not at all (`read-only`), for one broker at a time (`per-broker`), or also

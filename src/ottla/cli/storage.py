@@ -255,12 +255,13 @@ def _from_files(arguments: Iterable[str]) -> list[str]:
 
 def read_config(path: Path) -> BrokerConfig:
     """The settings of a server.properties. An invalid one raises an error that names the file."""
+    from ottla.cli.common.references import resolved
     from ottla.config.broker import BrokerConfig
     from ottla.config.java_properties import parse_properties
     from ottla.config.values import InvalidConfig
 
     try:
-        return BrokerConfig.from_settings(parse_properties(path.read_bytes()))
+        return BrokerConfig.from_settings(resolved(parse_properties(path.read_bytes())))
     except (InvalidConfig, ValueError) as mistake:
         raise click.ClickException(f"{path}: {mistake}") from mistake
 

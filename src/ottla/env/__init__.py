@@ -5,7 +5,18 @@ system; no other package on floors 0–3 touches it. `sim/` works in memory: it 
 """
 
 from ottla.env.clock import Clock
-from ottla.env.disk import Buffer, DirectoryLock, Disk, DiskSpace, File, FileRange, OpenMode
+from ottla.env.disk import (
+    FILE_BYTES_MAX,
+    SMALL_FILE_BYTES_MAX,
+    Buffer,
+    DirectoryLock,
+    Disk,
+    DiskSpace,
+    File,
+    FileRange,
+    OpenMode,
+    refuse_large_file,
+)
 from ottla.env.net import AddressRefused, Listener, Network, Sendable, SocketOptions, Stream, StreamOwner
 from ottla.env.tls import TlsFailed, TlsOptions
 from ottla.env.usage import ProcessUsage
@@ -24,6 +35,8 @@ from ottla.env.work import (
 from ottla.env.world import Randomness, World
 
 __all__ = [
+    "FILE_BYTES_MAX",
+    "SMALL_FILE_BYTES_MAX",
     "AddressRefused",
     "Buffer",
     "Clock",
@@ -53,5 +66,6 @@ __all__ = [
     "TlsOptions",
     "Workers",
     "World",
+    "refuse_large_file",
     "run_to_end",
 ]

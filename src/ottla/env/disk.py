@@ -19,7 +19,21 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from ottla.errors import CorruptFile
+
 Buffer = bytes | bytearray | memoryview
+
+FILE_BYTES_MAX = 1 << 28
+"""What is read whole is never larger: checkpoints, snapshots of producers."""
+SMALL_FILE_BYTES_MAX = 1 << 20
+"""For files of a few lines."""
+
+
+def refuse_large_file(path: str, size_bytes: int, bytes_max: int) -> None:
+    """Raise `CorruptFile` for a file that is too large to be read whole: it would take all memory, and nobody learn why."""
+    if size_bytes > bytes_max:
+        what = f"the file has {size_bytes:,} bytes, and at most {bytes_max:,} can be right"
+        raise CorruptFile(path, bytes_max, what, "Restore it from a copy, or remove it if it is not Ottla's")
 
 
 class OpenMode(Enum):
@@ -171,8 +185,8 @@ class Disk(Protocol):
         """Set the time that `modified_ms` returns. Compaction gives a new segment the age of the ones it replaces."""
         ...
 
-    def read_file(self, path: str) -> bytes:
-        """The whole of a small file."""
+    def read_file(self, path: str, bytes_max: int = FILE_BYTES_MAX) -> bytes:
+        """The whole of a small file. `CorruptFile` if it is larger than `bytes_max`, or no regular file."""
         ...
 
     def lock_directory(self, path: str) -> DirectoryLock:

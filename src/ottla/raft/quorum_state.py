@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 
-from ottla.env import Disk
+from ottla.env import SMALL_FILE_BYTES_MAX, Disk
 from ottla.errors import CorruptFile
 from ottla.ids import ZERO_UUID, InvalidUuid, Uuid, uuid_parse, uuid_text
 from ottla.raft.election import NO_LEADER, ElectionState
@@ -78,7 +78,7 @@ def read_quorum_state(disk: Disk, folder: str) -> ElectionState | None:
     """The last election, None if there was none; `CorruptFile` if the file is damaged."""
     path = f"{folder}/{QUORUM_STATE}"
     try:
-        data = disk.read_file(path)
+        data = disk.read_file(path, SMALL_FILE_BYTES_MAX)
     except FileNotFoundError:
         return None
     return parse_quorum_state(path, data)

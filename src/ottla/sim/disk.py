@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from random import Random
 
-from ottla.env import Buffer, Clock, Disk, DiskSpace, File, FileRange, OpenMode
+from ottla.env import FILE_BYTES_MAX, Buffer, Clock, Disk, DiskSpace, File, FileRange, OpenMode, refuse_large_file
 from ottla.errors import DirectoryInUse
 from ottla.sim.world import ManualClock
 
@@ -415,8 +415,9 @@ class MemoryDisk:
         if isinstance(node, Inode):
             node.modified_ms = modified_ms
 
-    def read_file(self, path: str) -> bytes:
+    def read_file(self, path: str, bytes_max: int = FILE_BYTES_MAX) -> bytes:
         file = self.open(path, OpenMode.READ)
+        refuse_large_file(path, file.size, bytes_max)
         return file.read(0, file.size)
 
     def lock_directory(self, path: str) -> "MemoryDirectoryLock":

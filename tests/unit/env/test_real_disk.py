@@ -4,6 +4,7 @@ import asyncio
 import errno
 import gc
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from ottla.env import OpenMode
+from ottla.env import FILE_BYTES_MAX, SMALL_FILE_BYTES_MAX, OpenMode
 from ottla.env.real import RealDisk
 from ottla.env.real import file as file_module
-from ottla.errors import DirectoryInUse
+from ottla.errors import CorruptFile, DirectoryInUse
+from ottla.log.directories.partition_metadata import read_partition_metadata
 
 
 def is_open(fd: int) -> bool:
@@ -250,3 +252,63 @@ def test_an_evicted_range_is_not_resident_until_it_is_warmed(tmp_path: Path) -> 
         pytest.skip("this file system keeps everything in memory")
     asyncio.run(disk.warm(records))
     assert records.is_resident()
+
+
+def test_files_and_folders_are_not_for_everybody(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        disk = RealDisk()
+        disk.make_directory(f"{tmp_path}/data")
+        disk.open(f"{tmp_path}/data/log", OpenMode.CREATE).close()
+        asyncio.run(disk.replace_file(f"{tmp_path}/data/checkpoint", b"0"))
+        disk.lock_directory(f"{tmp_path}/data").release()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(os.stat(tmp_path / "data").st_mode) == 0o750
+    for name in ("log", "checkpoint", ".lock"):
+        assert stat.S_IMODE(os.stat(tmp_path / "data" / name).st_mode) == 0o640, name
+
+
+def test_nothing_is_written_through_a_symbolic_link(tmp_path: Path) -> None:
+    disk, target = RealDisk(), tmp_path / "target"
+    target.write_bytes(b"somebody's file")
+    (tmp_path / "data").mkdir()
+    for name in (".lock", "log", "checkpoint.tmp"):
+        (tmp_path / "data" / name).symlink_to(target)
+    with pytest.raises(OSError, match="symbolic link") as refused:
+        disk.lock_directory(f"{tmp_path}/data")
+    assert refused.value.filename == f"{tmp_path}/data/.lock"
+    for mode in (OpenMode.WRITE, OpenMode.CREATE):
+        with pytest.raises(OSError, match="symbolic link"):
+            disk.open(f"{tmp_path}/data/log", mode)
+    with pytest.raises(OSError, match=r"checkpoint\.tmp"):
+        asyncio.run(disk.replace_file(f"{tmp_path}/data/checkpoint", b"0"))
+    assert target.read_bytes() == b"somebody's file"
+    (tmp_path / "linked").symlink_to(tmp_path / "data")
+    os.unlink(tmp_path / "data" / ".lock")
+    disk.lock_directory(f"{tmp_path}/linked").release()  # a log directory may be a link itself
+
+
+def test_a_pipe_in_place_of_a_file_is_refused_at_once(tmp_path: Path) -> None:
+    disk, path = RealDisk(), f"{tmp_path}/pipe"
+    os.mkfifo(path)
+    with pytest.raises(CorruptFile, match="is a pipe"):
+        disk.read_file(path)
+    for mode in OpenMode:
+        with pytest.raises(OSError, match="is a pipe"):
+            disk.open(path, mode)
+    os.mkfifo(tmp_path / ".lock")
+    with pytest.raises(OSError, match="is a pipe"):
+        disk.lock_directory(str(tmp_path))
+
+
+def test_a_file_too_large_to_be_read_whole_is_named(tmp_path: Path) -> None:
+    path = f"{tmp_path}/partition.metadata"
+    with open(path, "wb") as file:
+        file.truncate(10 << 30)
+    for bytes_max in (SMALL_FILE_BYTES_MAX, FILE_BYTES_MAX):
+        with pytest.raises(CorruptFile, match="10,737,418,240 bytes") as refused:
+            RealDisk().read_file(path, bytes_max)
+        assert path in str(refused.value)
+    with pytest.raises(CorruptFile):
+        read_partition_metadata(RealDisk(), str(tmp_path))

@@ -32,6 +32,7 @@ from ottla.records.batch import BatchView
 
 logger = logging.getLogger("ottla.quorum")
 
+SNAPSHOT_BYTES_MAX = 1 << 30
 _HEAD_BYTES = 64 << 10
 """Enough for the first batch of any snapshot: a header and the voters."""
 
@@ -81,7 +82,7 @@ class SnapshotStore:
     def read(self, snapshot_id: SnapshotId) -> SnapshotContent:
         """Read a snapshot; raises `CorruptFile` if it is damaged."""
         path = self.path(snapshot_id)
-        return read_snapshot(path, self._disk.read_file(path))
+        return read_snapshot(path, self._disk.read_file(path, SNAPSHOT_BYTES_MAX))
 
     def size_bytes(self, snapshot_id: SnapshotId) -> int:
         file = self._disk.open(self.path(snapshot_id), OpenMode.READ)
@@ -158,7 +159,7 @@ class SnapshotStore:
         finally:
             file.close()
         if is_last:
-            read_snapshot(part, self._disk.read_file(part))
+            read_snapshot(part, self._disk.read_file(part, SNAPSHOT_BYTES_MAX))
             await self._disk.rename(part, self.path(snapshot_id))
             self.ids = sorted({*self.ids, snapshot_id})
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from ottla.cli.common.output import WIDE
+from ottla.cli.common.references import resolved
 from ottla.cli.common.settings import (
     ADDRESSES,
     CONFIG_VARIABLE,
@@ -73,7 +74,7 @@ def cluster_options(
             if bootstrap_server is not None or bootstrap_controller is not None:
                 for name in ADDRESSES:
                     properties.pop(name, None)
-            properties |= parse_pairs(command_property, "--command-property")
+            properties |= resolved(parse_pairs(command_property, "--command-property"))
             if bootstrap_controller is not None:
                 if bootstrap_server is not None:
                     raise click.UsageError("--bootstrap-server and --bootstrap-controller exclude each other: choose one")

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from ottla.cli.common.output import warn
+from ottla.cli.common.references import resolved
 from ottla.config.client import AdminSettings, admin_settings
 from ottla.config.client.kinds import ADMIN, KINDS
 from ottla.config.client.security import HANDLER, PASSWORD, TOKEN, URL, USERNAME
@@ -52,7 +53,7 @@ def read_properties(path: str) -> dict[str, str]:
     """Read a properties file. Raises a usage error if it cannot be read or parsed."""
     try:
         with open(path, "rb") as file:
-            return parse_properties(file.read())
+            return resolved(parse_properties(file.read()))
     except OSError as error:
         raise click.UsageError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:

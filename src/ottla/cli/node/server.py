@@ -37,12 +37,13 @@ def server() -> None:
 def start(file: Path, overrides: tuple[str, ...], log_dir: Path) -> None:
     """Run a node from FILE, a server.properties written for Kafka, until Ctrl-C or SIGTERM."""
     gc.disable()  # see `up`
+    from ottla.cli.common.references import resolved
     from ottla.cli.logs import configure_logging
     from ottla.cli.node.process import run_node
     from ottla.config.java_properties import parse_properties
 
     try:
-        settings = {**parse_properties(file.read_bytes()), **parse_overrides(overrides)}
+        settings = resolved({**parse_properties(file.read_bytes()), **parse_overrides(overrides)})
     except ValueError as broken:
         raise click.UsageError(f"{file} is not a properties file: {broken}") from None
     configure_logging(level="INFO", directory=log_dir)

@@ -22,6 +22,7 @@ Examples:
   ottla up                                  listen on 127.0.0.1:9092, keep data in ./ottla-data
   ottla up --port 0 --data /tmp/try         any free port, another folder
   ottla up --set num.partitions=6           any setting of Kafka's server.properties
+  ottla up --set 'ssl.key.password=${env:PW}'     a secret, kept out of the list of processes
   ottla up --nodes 3                        a cluster on ports 9092, 9093, 9094, data in ./ottla-data/node-N
   ottla up --secure                         TLS, users and access control; prints the settings for clients
   ottla up status                           from another terminal: what runs; also stop, stop 2, start 2, restart 2, add
@@ -173,6 +174,10 @@ def parse_overrides(overrides: tuple[str, ...]) -> dict[str, str]:
         if not separator or not name.strip():
             raise click.UsageError(f"--set {override}: write NAME=VALUE, such as --set num.partitions=6")
         settings[name.strip()] = value.strip()
+    if any("${" in value for value in settings.values()):
+        from ottla.cli.common.references import resolved  # late: few settings are secrets
+
+        return resolved(settings)
     return settings
 
 

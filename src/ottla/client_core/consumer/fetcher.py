@@ -12,6 +12,7 @@ Version notes: v13: topic ids in place of names; v16: hints about new leaders; v
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -31,9 +32,12 @@ from ottla.errors import KafkaError, RecordTooLargeError
 from ottla.ids import ZERO_UUID, TopicPartition
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
 
+logger = logging.getLogger("ottla.client")
+
 _NAMES_ONLY_VERSION_MAX = 12
 _RANGE_SLACK_BYTES = 64 * 1024
 """Asked for beyond the estimate of a range's rest: a cut batch costs another request."""
+_TELL_AGAIN_MS = 60_000
 _STALE_RESPONSES_MAX = 5
 """After as many metadata responses without the epoch of a position, its topic was probably deleted and created again."""
 
@@ -103,6 +107,7 @@ class Fetcher:
         self.metrics = ConsumerMetrics(MetricsRegistry("consumer"))
         """What it records; the owner sets its own."""
         self._received_offsets = 0
+        self._told_ms: int | None = None
 
     # Machine
 
@@ -370,9 +375,22 @@ class Fetcher:
         state.received_bytes += end
         if next_offset > offset:
             state.offset_bytes = end // (next_offset - offset) + 1
+        if next_offset <= offset:
+            self._no_progress(state, offset, next_offset, now_ms)
         self._received_offsets += max(0, next_offset - offset)
         found.append(Fetched(state, view, end, offset, aborted, check_crcs=self._settings.check_crcs))
         return end
+
+    def _no_progress(self, state: PartitionState, offset: int, next_offset: int, now_ms: int) -> None:
+        """Fetch the partition less often: its broker is broken, and would send the same at once, over and over."""
+        state.not_before_ms = now_ms + self._settings.retry_backoff_max_ms
+        if self._told_ms is None or now_ms - self._told_ms >= _TELL_AGAIN_MS:
+            self._told_ms = now_ms
+            logger.warning(
+                "a fetch of %s from offset %d was answered with batches up to offset %d, none beyond it: its leader is broken. "
+                "It is asked again every %d ms; restart that broker, or look at the partition with `ottla dump-log`",
+                state.topic_partition, offset, next_offset, self._settings.retry_backoff_max_ms,
+            )  # fmt: skip
 
 
 def _close_request(node_id: int, session_id: int) -> Request:

@@ -31,6 +31,8 @@ RESERVED_MAX = 1024
 FOR_CONNECTIONS_MAX = 256
 KEPT_FOR_WORK_MAX = 32
 SPARES = 8
+FILE_MODE = 0o640
+"""Records are nobody's business but the owner's and his group's, whatever the umask."""
 LOG_AGAIN_S = 60.0
 
 
@@ -163,7 +165,7 @@ class Brief:
     def __enter__(self) -> int:
         while True:
             try:
-                self._fd = os.open(self._path, self._flags | os.O_CLOEXEC, 0o644)
+                self._fd = os.open(self._path, self._flags | os.O_CLOEXEC, FILE_MODE)
                 return self._fd
             except OSError as error:
                 if not is_out_of_descriptors(error) or not spares.give_up_one():

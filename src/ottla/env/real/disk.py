@@ -11,8 +11,8 @@ import stat
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
-from ottla.env.disk import Buffer, DirectoryLock, DiskSpace, File, FileRange, OpenMode
-from ottla.env.real.descriptors import Brief, can_open, connection_descriptor_max, spares
+from ottla.env.disk import FILE_BYTES_MAX, Buffer, DirectoryLock, DiskSpace, File, FileRange, OpenMode, refuse_large_file
+from ottla.env.real.descriptors import FILE_MODE, Brief, can_open, connection_descriptor_max, spares
 from ottla.env.real.file import (
     NOT_OPENED,
     Descriptor,
@@ -25,16 +25,18 @@ from ottla.env.real.file import (
     write_all,
 )
 from ottla.env.work import InlineWorkers, Workers
-from ottla.errors import DirectoryInUse, is_out_of_descriptors
+from ottla.errors import CorruptFile, DirectoryInUse, is_out_of_descriptors
 
 T = TypeVar("T")
 
 FLAGS = {
-    OpenMode.READ: os.O_RDONLY,
-    OpenMode.WRITE: os.O_RDWR,
-    OpenMode.CREATE: os.O_RDWR | os.O_CREAT,
+    OpenMode.READ: os.O_RDONLY | os.O_NONBLOCK,
+    OpenMode.WRITE: os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK,
+    OpenMode.CREATE: os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK,
 }
+"""Nothing is written through a symbolic link: it could name any file. Without O_NONBLOCK a pipe would hold up its opener."""
 
+FOLDER_MODE = 0o750
 _HELD_ERRORS = (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK)
 """A lock is held by another process."""
 _locked_here: dict[str, "RealDirectoryLock"] = {}
@@ -54,17 +56,20 @@ class RealDisk:
         flags = FLAGS[mode] | os.O_CLOEXEC
         if mode is OpenMode.CREATE:
             try:
-                file = self.file_class(os.open(path, flags | os.O_EXCL, 0o644), path, 0, self._workers)
+                file = self.file_class(os.open(path, flags | os.O_EXCL, FILE_MODE), path, 0, self._workers)
             except FileExistsError:
                 pass
             else:
                 file.note_new()
                 return file
-        fd = os.open(path, flags, 0o644)
+        fd = _open(path, flags)
         status = os.fstat(fd)
         if stat.S_ISDIR(status.st_mode):
             os.close(fd)
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(fd)
+            raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", path)
         return self.file_class(fd, path, status.st_size, self._workers)
 
     def open_later(self, path: str, size: int) -> RealFile:
@@ -96,7 +101,7 @@ class RealDisk:
         return dict(sorted(_even_if_short(listed)))
 
     def make_directory(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, FOLDER_MODE, exist_ok=True)
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
@@ -104,10 +109,14 @@ class RealDisk:
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
-    def read_file(self, path: str) -> bytes:
-        with Brief(path, os.O_RDONLY) as fd:
+    def read_file(self, path: str, bytes_max: int = FILE_BYTES_MAX) -> bytes:
+        with Brief(path, os.O_RDONLY | os.O_NONBLOCK) as fd:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+                raise CorruptFile(path, 0, "it is a pipe or a device, not a file", "Remove it, or restore the file from a copy")
+            refuse_large_file(path, status.st_size, bytes_max)
             try:
-                return read_exactly(fd, 0, os.fstat(fd).st_size)
+                return read_exactly(fd, 0, status.st_size)
             except OSError as error:  # errors of calls on descriptors do not name the file
                 raise OSError(error.errno, error.strerror, path) from None
 
@@ -174,6 +183,15 @@ class RealDisk:
         return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
 
+def _open(path: str, flags: int) -> int:
+    try:
+        return os.open(path, flags, FILE_MODE)
+    except OSError as error:
+        if error.errno != errno.ELOOP or not os.path.islink(path):
+            raise
+        raise OSError(errno.ELOOP, "it is a symbolic link, and nothing is written through one", path) from None
+
+
 def _remove_tree(path: str) -> None:
     from shutil import rmtree  # imported late: shutil imports the compression modules
 
@@ -193,7 +211,7 @@ def _unless_gone(call: Callable[[], None]) -> Callable[[], None]:
 def _replace_files(files: Mapping[str, Buffer]) -> None:
     """Write all files, then sync all, then rename all: the first sync also writes out much of the others' data."""
     for path, data in files.items():
-        with Brief(f"{path}.tmp", os.O_RDWR | os.O_CREAT | os.O_TRUNC) as fd:
+        with Brief(f"{path}.tmp", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
             write_all(fd, 0, [data])
             if len(files) == 1:
                 sync_descriptor(fd)
@@ -245,7 +263,9 @@ class RealDirectoryLock:
         self._fds = [os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
         try:
             _lock_folder(self._fds[0])
-            self._fds.append(os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+            self._fds.append(_open(lock_file, FLAGS[OpenMode.CREATE] | os.O_CLOEXEC))
+            if not stat.S_ISREG(os.fstat(self._fds[1]).st_mode):
+                raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", lock_file)
             fcntl.flock(self._fds[1], fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(self._fds[1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -282,7 +302,7 @@ def _lock_folder(fd: int) -> None:
 def _holder(lock_file: str) -> str:
     """The process that holds the lock, as far as its file says."""
     try:
-        with open(lock_file, "rb") as file:
+        with Brief(lock_file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW) as fd, open(fd, "rb", closefd=False) as file:
             text = file.read(32).decode("ascii", "replace").strip()
     except OSError:
         text = ""

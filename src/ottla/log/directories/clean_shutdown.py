@@ -8,7 +8,8 @@ shutdown is still clean, but the epoch is unknown.
 import json
 from typing import NamedTuple
 
-from ottla.env import Disk
+from ottla.env import SMALL_FILE_BYTES_MAX, Disk
+from ottla.errors import CorruptFile
 from ottla.log.names import CLEAN_SHUTDOWN
 
 VERSION = 0
@@ -39,9 +40,11 @@ def parse_clean_shutdown(data: bytes) -> CleanShutdown:
 def read_clean_shutdown(disk: Disk, directory: str) -> CleanShutdown | None:
     """The clean shutdown file of the directory; None after a crash, or at the first start."""
     try:
-        return parse_clean_shutdown(disk.read_file(f"{directory}/{CLEAN_SHUTDOWN}"))
+        return parse_clean_shutdown(disk.read_file(f"{directory}/{CLEAN_SHUTDOWN}", SMALL_FILE_BYTES_MAX))
     except FileNotFoundError:
         return None
+    except CorruptFile:
+        return CleanShutdown(None)
 
 
 async def remove_clean_shutdown(disk: Disk, directory: str) -> None:

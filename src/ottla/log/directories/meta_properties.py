@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ottla.config.java_properties import format_properties, parse_properties
-from ottla.env import Disk
+from ottla.env import SMALL_FILE_BYTES_MAX, Disk
 from ottla.errors import CorruptFile, OttlaError
 from ottla.ids import InvalidUuid, Uuid, uuid_parse, uuid_text
 from ottla.log.names import META_PROPERTIES
@@ -93,7 +93,7 @@ def read_meta_properties(disk: Disk, directory: str) -> MetaProperties | None:
     """Read the directory's file; None if there is none. `CorruptFile` if it is damaged."""
     path = f"{directory}/{META_PROPERTIES}"
     try:
-        data = disk.read_file(path)
+        data = disk.read_file(path, SMALL_FILE_BYTES_MAX)
     except FileNotFoundError:
         return None
     return parse_meta_properties(path, data)

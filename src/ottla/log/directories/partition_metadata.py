@@ -5,7 +5,7 @@ gets another id; so an old folder is not taken for the new topic's. A damaged fi
 topic's records could be served or deleted.
 """
 
-from ottla.env import Disk
+from ottla.env import SMALL_FILE_BYTES_MAX, Disk
 from ottla.errors import CorruptFile
 from ottla.ids import ZERO_UUID, InvalidUuid, Uuid, uuid_parse, uuid_text
 from ottla.log.names import PARTITION_METADATA
@@ -46,7 +46,7 @@ def read_partition_metadata(disk: Disk, folder: str) -> Uuid | None:
     """Read the topic id of a partition's folder; None if it has no such file. `CorruptFile` if it is damaged."""
     path = f"{folder}/{PARTITION_METADATA}"
     try:
-        data = disk.read_file(path)
+        data = disk.read_file(path, SMALL_FILE_BYTES_MAX)
     except FileNotFoundError:
         return None
     return parse_partition_metadata(path, data)

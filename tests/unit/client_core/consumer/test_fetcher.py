@@ -1,8 +1,10 @@
 """The fetcher: when a broker is asked, for which partitions, and what becomes of its answers."""
 
+from struct import pack_into
 from typing import Any
 
 import pytest
+from tests.support.logs.batches import make_batch
 from tests.support.machines.consumer_cluster import (
     FETCH_VERSION,
     FakeCluster,
@@ -21,6 +23,7 @@ from ottla.client_core.machine import Channel, Connect, Request
 from ottla.client_core.metadata import Metadata
 from ottla.errors import NetworkError, RecordTooLargeError, SaslAuthenticationError
 from ottla.errors.codes import ErrorCode
+from ottla.records.checksum import crc32c
 from ottla.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 
 
@@ -52,10 +55,10 @@ class World:
         response, version = self.cluster.answer(request)
         self.fetcher.answered(request, response, version, 1_000)
 
-    def answer(self, request: Request, **data: Any) -> None:
+    def answer(self, request: Request, now_ms: int = 1_000, **data: Any) -> None:
         """Answer for partition 0."""
         topic = FetchableTopicResponse(topic_id=self.cluster.topic_id, partitions=[PartitionData(**data)])
-        self.fetcher.answered(request, FetchResponse(session_id=9, responses=[topic]), FETCH_VERSION, 1_000)
+        self.fetcher.answered(request, FetchResponse(session_id=9, responses=[topic]), FETCH_VERSION, now_ms)
 
 
 def asked(request: Request) -> dict[int, int]:
@@ -389,3 +392,26 @@ def test_a_refused_login_is_an_error_of_every_partition() -> None:
     assert world.fetcher.error is error
     assert world.fetcher.step(600_000) == []
     assert world.fetcher.next_deadline_ms() is None
+
+
+@pytest.mark.parametrize(("count", "last_delta"), [(0, -1), (-5, -1), (2, -100)])
+def test_a_batch_that_leads_nowhere_is_fetched_again_after_a_pause(
+    count: int, last_delta: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broken server would send it at full speed."""
+    world = World()
+    world.state(1).is_paused = True
+    batch = make_batch(b"a", b"b")
+    pack_into(">i", batch, 23, last_delta)
+    pack_into(">i", batch, 57, count)
+    pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
+    for round_number in range(3):
+        now_ms = 1_000 * (1 + round_number)
+        world.answer(world.sent(now_ms), now_ms, records=batch)
+        fetched = world.fetcher.ready.popleft()
+        assert fetched.take([], 10) == 0
+        assert world.fetcher.step(now_ms + 999) == []
+        assert world.fetcher.next_deadline_ms() == now_ms + 1_000
+    (line,) = [each.getMessage() for each in caplog.records]
+    assert "t-0 from offset 0" in line
+    assert "its leader is broken" in line

@@ -1,0 +1,66 @@
+"""References in settings to values that must not stand in a file or on a command line: passwords, keys, whole JAAS strings.
+
+    ${env:NAME}                   an environment variable
+    ${file:/path/file:key}        a key of a properties file
+    ${directory:/folder:name}     the whole content of a file, as secrets are mounted
+
+Kafka's own names for its config providers, without `config.providers`. Others stay as they are. Values are not resolved again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from ottla.config.java_properties import parse_properties
+
+_REFERENCE = re.compile(r"\$\{(env|file|directory):([^}]*)\}")
+_BYTES_MAX = 1 << 20
+
+
+def resolved(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings with every reference replaced; a usage error names the setting whose reference leads nowhere."""
+    return {name: _resolve(name, text) if "${" in text else text for name, text in settings.items()}
+
+
+def _resolve(name: str, text: str) -> str:
+    def value(found: re.Match[str]) -> str:
+        kind, place = found.groups()
+        if kind == "env":
+            if place in os.environ:
+                return os.environ[place]
+            raise _missing(name, found, f"there is no environment variable {place}")
+        path, _, key = place.rpartition(":")
+        if not path:
+            raise _missing(name, found, f"write ${{{kind}:PATH:{'KEY' if kind == 'file' else 'NAME'}}}")
+        if kind == "directory":
+            if os.path.basename(key) != key or key in ("", ".", ".."):
+                raise _missing(name, found, f"{key!r} is no name of a file in {path}")
+            return _read(name, found, Path(path) / key).decode("utf-8", "replace").rstrip("\r\n")
+        try:
+            properties = parse_properties(_read(name, found, Path(path)))
+        except ValueError as error:
+            raise _missing(name, found, f"{path} is not a properties file: {error}") from None
+        if key not in properties:
+            raise _missing(name, found, f"{path} has no key {key}")
+        return properties[key]
+
+    return _REFERENCE.sub(value, text)
+
+
+def _read(name: str, found: re.Match[str], path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            raise _missing(name, found, f"{path} is no file")
+        with path.open("rb") as file:
+            return file.read(_BYTES_MAX)
+    except OSError as error:
+        raise _missing(name, found, f"{path} cannot be read: {error.strerror}") from None
+
+
+def _missing(name: str, found: re.Match[str], why: str) -> click.UsageError:
+    return click.UsageError(f"{name} refers to {found.group()}: {why}")
