@@ -1,4 +1,4 @@
-"""The `configs` verb: shows and changes settings of topics, brokers and groups.
+"""The `configs` verb: shows and changes settings of topics, brokers and groups; quotas and SCRAM users, in Kafka's spelling.
 
 A resource is named as `topic orders`, as Kafka's `--entity-type topics --entity-name orders`, or as `--topic orders`.
 """
@@ -41,7 +41,8 @@ KINDS = {
     "group": ConfigResourceType.GROUP,
 }
 PLURALS = {"topics": "topic", "brokers": "broker", "broker-loggers": "broker-logger", "groups": "group"}
-LATER = {"user": "users", "client": "clients", "ip": "ips"}
+QUOTA_KINDS = {"user": "users", "client": "clients", "ip": "ips"}
+"""Kinds that have quotas and, users, SCRAM credentials: `ottla quotas` and `ottla users` change them too."""
 NAME_FLAGS = ("topic", "broker", "broker-logger", "client-metrics", "group")
 
 
@@ -61,14 +62,14 @@ class Entity:
 
 def _complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of topics, if the kind is topic."""
-    kinds = (ctx.params.get("type_"), ctx.params.get("entity_type"))
+    kinds = (ctx.params.get("type_"), *(ctx.params.get("entity_type") or ()))
     return complete_topics(ctx, param, incomplete) if {"topic", "topics"} & {*kinds} else []
 
 
 def complete_settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of settings of the kind that the line names: topics' or brokers'. An equals sign follows where a value does."""
     # With a flag that still lacks its value, click leaves positional arguments in ctx.args.
-    kind = ctx.params.get("type_") or ctx.params.get("entity_type") or next(iter(ctx.args), "")
+    kind = ctx.params.get("type_") or next(iter(ctx.params.get("entity_type") or ctx.args), "")
     is_of_broker = str(kind).startswith("broker")
     is_of_broker = is_of_broker or bool(ctx.params.get("broker") or ctx.params.get("broker_defaults"))
     sign = "=" if param.name in ("to_set", "add_config") else ""
@@ -82,8 +83,9 @@ def complete_settings(ctx: click.Context, param: click.Parameter, incomplete: st
 
 def entity_arguments(function: F) -> F:
     """Add all arguments and flags that name a resource; the function gets them as `**arguments`, for `find_entity`."""
-    for name in (*LATER, *(f"{kind}-defaults" for kind in LATER)):
-        function = click.option(f"--{name}", hidden=True, default=None, is_flag=name.endswith("defaults"))(function)
+    for name in QUOTA_KINDS:
+        function = click.option(f"--{name}-defaults", is_flag=True, hidden=True)(function)
+        function = click.option(f"--{name}", metavar="NAME", hidden=True)(function)
     for name in NAME_FLAGS:
         function = click.option(
             f"--{name}",
@@ -93,11 +95,14 @@ def entity_arguments(function: F) -> F:
         )(function)
     options = (
         click.option("--broker-defaults", is_flag=True, help="The defaults of all brokers."),
-        click.option("--entity-default", is_flag=True, help="The defaults of the entity type (brokers)."),
-        click.option("--entity-name", metavar="NAME", help="Kafka's spelling of NAME.", shell_complete=_complete_names),
+        click.option("--entity-default", is_flag=True, help="The defaults of the entity type."),
+        click.option(
+            "--entity-name", metavar="NAME", multiple=True, help="Kafka's spelling of NAME.", shell_complete=_complete_names
+        ),
         click.option(
             "--entity-type",
             metavar="TYPE",
+            multiple=True,
             help="Kafka's spelling of TYPE.",
             shell_complete=complete_words(*PLURALS, "client-metrics"),
         ),
@@ -117,7 +122,10 @@ def find_entity(arguments: dict[str, Any]) -> Entity:
         given.append(("broker", ""))
     elif type_ is not None:
         given.append((_kind(type_), name))
-    entity_type, entity_name = arguments.pop("entity_type"), arguments.pop("entity_name")
+    types, names = arguments.pop("entity_type"), arguments.pop("entity_name")
+    if len(types) > 1 or len(names) > 1:
+        raise click.UsageError("only users and clients can be named together: name one resource")
+    entity_type, entity_name = next(iter(types), None), next(iter(names), None)
     entity_default = arguments.pop("entity_default")
     if entity_type is not None:
         given.append((_kind(entity_type), "" if entity_default else entity_name))
@@ -129,9 +137,6 @@ def find_entity(arguments: dict[str, Any]) -> Entity:
         value = arguments.pop(flag.replace("-", "_"))
         if value is not None:
             given.append((flag, value))
-    for flag in (*LATER, *(f"{kind}-defaults" for kind in LATER)):
-        if arguments.pop(flag.replace("-", "_")):
-            _kind(flag.removesuffix("-defaults"))
     if len(given) != 1:
         raise click.UsageError("name one resource: `topic orders`, `broker 1`, or --entity-type topics --entity-name orders")
     kind, chosen = given[0]
@@ -142,14 +147,36 @@ def find_entity(arguments: dict[str, Any]) -> Entity:
     return Entity(kind, chosen)
 
 
+def find_quota_entity(arguments: dict[str, Any]) -> dict[str, str | None] | None:
+    """The users, clients or addresses that the arguments name, by kind; None if they name something else.
+
+    A name None means all of the kind, "" the default. Removes the flags of these kinds from `arguments`.
+    """
+    found: dict[str, str | None] = {}
+    for kind in QUOTA_KINDS:
+        name, is_default = arguments.pop(kind), arguments.pop(f"{kind}_defaults")
+        if name is not None or is_default:
+            found[kind] = "" if is_default else name
+    singular = {plural: kind for kind, plural in QUOTA_KINDS.items()} | {kind: kind for kind in QUOTA_KINDS}
+    types, names = list(arguments["entity_type"]), list(arguments["entity_name"])
+    if arguments["type_"] in singular:
+        found[singular[arguments["type_"]]] = arguments["name"]
+    if any(each in singular for each in types):
+        if unknown := [each for each in types if each not in singular]:
+            raise click.UsageError(f"{unknown[0]} cannot be named together with users, clients or ips")
+        is_default = arguments["entity_default"]
+        if names and is_default and len(types) > 1:
+            raise click.UsageError("name one and the default of the other like this: --user alice --client-defaults")
+        if names and len(names) != len(types):
+            raise click.UsageError("each --entity-type needs its --entity-name")
+        found |= {singular[type_]: names[at] if names else "" if is_default else None for at, type_ in enumerate(types)}
+    return found or None
+
+
 def _kind(text: str) -> str:
     kind = PLURALS.get(text, text)
     if kind in KINDS:
         return kind
-    if kind in LATER or kind in LATER.values():
-        raise click.UsageError(
-            f"settings of {LATER.get(kind, kind)} are quotas and SCRAM credentials, which are not supported yet"
-        )
     raise click.UsageError(f"{text} have no settings: choose one of {', '.join((*KINDS, 'broker-defaults'))}")
 
 
@@ -188,6 +215,11 @@ def describe(settings: ClientSettings, show_all: bool, docs: bool, as_json: bool
 
     TYPE is topic, broker, broker-defaults, broker-logger, group or client-metrics; without a NAME all of them are shown.
     """
+    if (of_quotas := find_quota_entity(arguments)) is not None:
+        from ottla.cli.quotas import describe_in_lines  # late: few commands get here
+
+        describe_in_lines(settings, of_quotas, as_json, plain)
+        return
     entity = find_entity(arguments)
     described = with_cluster(settings, lambda cluster: _describe(cluster, entity, show_all, docs))
     if as_json:
@@ -329,8 +361,9 @@ def alter(
 
     TYPE is topic, broker, broker-defaults, broker-logger, group or client-metrics.
     """
-    entity = find_entity(arguments)
-    if entity.name is None:
+    of_quotas = find_quota_entity(arguments)
+    entity = find_entity(arguments) if of_quotas is None else None
+    if entity is not None and entity.name is None:
         raise click.UsageError(f"name the {entity.kind} whose settings to change")
     if add_config is not None and add_config_file is not None:
         raise click.UsageError("give --add-config or --add-config-file, not both")
@@ -339,13 +372,19 @@ def alter(
         added |= read_properties(add_config_file)
     if add_config is not None:
         added |= parse_grouped_pairs(add_config)
-    added = in_milliseconds(added)
     removed = [*to_unset, *(key.strip() for key in (delete_config or "").split(",") if key.strip())]
     both = sorted(set(added) & set(removed))
     if both:
         raise click.UsageError(f"{', '.join(both)} cannot be both set and unset")
     if not added and not removed:
         raise click.UsageError("say what to change: --set KEY=VALUE or --unset KEY (Kafka: --add-config, --delete-config)")
+    if entity is None:
+        from ottla.cli.quotas import alter_in_kafkas_spelling  # late: few commands get here
+
+        assert of_quotas is not None
+        alter_in_kafkas_spelling(settings, of_quotas, added, removed, validate_only, as_json)
+        return
+    added = in_milliseconds(added)
     resource = entity.resource
     changes: dict[ResourceKey, dict[str, str | None]] = {resource: {**added, **dict.fromkeys(removed)}}
     with_cluster(settings, lambda cluster: alter_configs(cluster, changes, validate_only=validate_only)).raise_first()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 _SUFFIX = re.compile(r"\.(sh|bat|cmd)$")
 
 SAME_OPTIONS: dict[str, str] = {
+    "kafka-acls": "acls",
     "kafka-broker-api-versions": "brokers api-versions",
     "kafka-cluster": "cluster",
     "kafka-configs": "configs",
@@ -16,6 +17,7 @@ SAME_OPTIONS: dict[str, str] = {
     "kafka-console-producer": "produce",
     "kafka-consumer-groups": "groups",
     "kafka-consumer-perf-test": "perf consume",
+    "kafka-delegation-tokens": "tokens",
     "kafka-delete-records": "delete-records",
     "kafka-dump-log": "dump-log",
     "kafka-e2e-latency": "perf latency",
@@ -37,9 +39,7 @@ SAME_OPTIONS: dict[str, str] = {
 SENTENCES: dict[str, str] = {
     "connect-distributed": "Ottla has no Connect workers; Apache Kafka's work with Ottla's brokers",
     "connect-standalone": "Ottla has no Connect workers; Apache Kafka's work with Ottla's brokers",
-    "kafka-acls": "Ottla has no access control yet; of other clusters, ottla.Admin changes ACLs: admin.create_acls(…)",
     "kafka-client-metrics": "write `ottla configs alter --entity-type client-metrics …`",
-    "kafka-delegation-tokens": "no command does this; ottla.Admin does: admin.create_delegation_token(…)",
     "kafka-groups": "write `ottla groups list`",
     "kafka-metadata-shell": "write `ottla dump-log --cluster-metadata-decoder --files FILE` for a segment or a snapshot",
     "kafka-run-class": "Java classes cannot run here: name the command itself, such as `ottla dump-log` or `ottla get-offsets`",

@@ -43,6 +43,10 @@ VERBS: dict[str, tuple[str, str, str]] = {
         "Read as a member of a group, with a JSON event for each step.",
     ),
     "groups": ("ottla.cli.groups.command", "groups", "List, describe and delete consumer groups, and reset their offsets."),
+    "acls": ("ottla.cli.acls", "acls", "Access control lists: add, remove and list rules, and check what they allow."),
+    "users": ("ottla.cli.users", "users", "Add, remove and list SCRAM users."),
+    "tokens": ("ottla.cli.tokens", "tokens", "Create, renew, expire and list delegation tokens."),
+    "quotas": ("ottla.cli.quotas", "quotas", "Set, remove and list limits for users, clients and addresses."),
     "transactions": ("ottla.cli.transactions", "transactions", "List, describe and abort transactions."),
     "pipeline": (
         "ottla.cli.pipeline.command",
@@ -66,6 +70,7 @@ ALIASES = {
     "metadata-quorum": "quorum",
     "leader-election": "elect-leaders",
     "reassign-partitions": "reassign",
+    "delegation-tokens": "tokens",
 }
 TOOLS = {
     "broker-api-versions": ("ottla.cli.brokers", "api_versions"),

@@ -93,7 +93,7 @@ def test_version_says_which_kernels_are_in_use() -> None:
         (("kafka-server-start.sh", "server.properties"), "write `ottla server start server.properties`"),
         (("server-start", "server.properties"), "write `ottla server start server.properties`"),
         (("kafka-run-class.sh", "org.example.Other"), "Java classes cannot run here"),
-        (("acls", "--list"), "Ottla has no access control yet"),
+        (("kafka-acls.sh", "--list"), "kafka-acls.sh is `ottla acls` here: ottla acls --list"),
     ],
 )
 def test_scripts_of_kafka_get_their_spelling(words: tuple[str, ...], sentence: str) -> None:
