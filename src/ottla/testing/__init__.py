@@ -7,7 +7,8 @@
         ...                                  # any Kafka client, at broker.bootstrap_servers
         records = broker.await_records("orders", 10)
 
-`Cluster(nodes=3)` is a cluster of several nodes, which a test can kill, pause and cut off.
+`Broker(security=True)` is secured by TLS and logins. `Cluster(nodes=3)` is a cluster of several nodes, which a test can kill,
+pause and cut off.
 
 With pytest no import is needed: once Ottla is installed, there are the fixtures `kafka_broker` (a new broker for each test),
 `kafka_session_broker` (one broker for all tests) and `kafka_cluster` (a new cluster for each test).
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ottla.testing.errors import BrokerFailed, NotRunning, TimedOut
     from ottla.testing.faults import Fault, Faults
     from ottla.testing.records import Record
+    from ottla.testing.security import Security
 
 __all__ = [
     "AsyncBroker",
@@ -38,6 +40,7 @@ __all__ = [
     "NotRunning",
     "Pause",
     "Record",
+    "Security",
     "TimedOut",
 ]
 
@@ -54,6 +57,7 @@ _HOMES = {
     "NotRunning": "ottla.testing.errors",
     "Pause": "ottla.testing.cluster.node",
     "Record": "ottla.testing.records",
+    "Security": "ottla.testing.security",
     "TimedOut": "ottla.testing.errors",
 }
 

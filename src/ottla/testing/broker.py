@@ -14,6 +14,7 @@ from ottla.testing.aio import AsyncBroker
 from ottla.testing.engine import Engine, Report
 from ottla.testing.errors import BrokerFailed, NotRunning, TimedOut
 from ottla.testing.host import Facts
+from ottla.testing.security import Library, Security
 from ottla.testing.topic_helpers import TopicHelpers
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ class Broker(TopicHelpers):
 
     Use `with Broker() as broker:` in tests without an event loop, `async with Broker() as broker:` in those with one. It runs
     in a thread of this process, or with `process=True` in a child process. `config` are settings of `server.properties`. Its
-    data is temporary, unless `data` names a folder, which is kept.
+    data is temporary, unless `data` names a folder, which is kept. `security` asks for TLS, logins and access control: True,
+    or a `Security`.
 
     If it stops by itself (a broken invariant, a failed disk, a child that died), `stop` and every helper raise `BrokerFailed`.
     """
@@ -41,8 +43,10 @@ class Broker(TopicHelpers):
         port: int = 0,
         data: str | os.PathLike[str] | None = None,
         process: bool = False,
+        security: Security | bool = False,
     ) -> None:
-        engine = Engine(config or {}, port, None if data is None else os.fspath(data), process)
+        wanted = Security() if security is True else security or None
+        engine = Engine(config or {}, port, None if data is None else os.fspath(data), process, wanted)
         super().__init__(engine)
         self._engine: Engine = engine
         self.aio = AsyncBroker(engine)
@@ -161,6 +165,45 @@ class Broker(TopicHelpers):
         await self.aio.stop()
 
     # Helpers
+
+    def client_config(self, user: str = "admin", password: str | None = None, library: Library = "ottla") -> dict[str, Any]:
+        """The settings with which a client logs in to a broker with `security`, as `user`.
+
+        They are Kafka's: `Producer(broker.bootstrap_servers, config=broker.client_config("alice"))`. `library` asks for those
+        of confluent-kafka, or for the keywords of kafka-python or aiokafka. Give `password` to try a wrong one.
+        """
+        return self._engine.client_config(user, password, library)
+
+    def allow(
+        self,
+        user: str,
+        *operations: str,
+        topic: str | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        cluster: bool = False,
+        prefixed: bool = False,
+    ) -> None:
+        """Allow a user operations (read, write, create, delete, alter, describe, all …) on what is named; `*` names all.
+
+        For a broker with `Security(acls=True)`. With `prefixed`, names are the beginnings of names.
+        """
+        names = {"topic": topic, "group": group, "transactional_id": transactional_id, "cluster": "" if cluster else None}
+        self._engine.run(self._engine.change_access(True, user, operations, names, prefixed))
+
+    def deny(
+        self,
+        user: str,
+        *operations: str,
+        topic: str | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        cluster: bool = False,
+        prefixed: bool = False,
+    ) -> None:
+        """Deny what `allow` would allow; a denial wins over every permission."""
+        names = {"topic": topic, "group": group, "transactional_id": transactional_id, "cluster": "" if cluster else None}
+        self._engine.run(self._engine.change_access(False, user, operations, names, prefixed))
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, object] = MappingProxyType({})) -> None:
         """Create a topic. `config` are topic settings."""

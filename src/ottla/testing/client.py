@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from ottla.client.cluster import topic_error
@@ -49,14 +50,21 @@ class Topic:
 class Client:
     """The helpers' connection to one run of a broker. Made and used on one loop."""
 
-    def __init__(self, address: str, request_timeout_ms: int = TIMEOUT_MS, waits_for_brokers: bool = False) -> None:
-        self._arguments = (address, request_timeout_ms, waits_for_brokers)
+    def __init__(
+        self,
+        address: str,
+        request_timeout_ms: int = TIMEOUT_MS,
+        waits_for_brokers: bool = False,
+        security: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`security` are the settings to log in with, by Kafka's names."""
+        self._arguments = (address, request_timeout_ms, waits_for_brokers, security)
         times = {
             "request_timeout_ms": request_timeout_ms,
             "default_api_timeout_ms": TIMEOUT_MS,
             "socket_connection_setup_timeout_ms": CONNECT_TIMEOUT_MS,
         }
-        settings = admin_settings(address, keywords={"client_id": HELPER_CLIENT_ID, **times})
+        settings = admin_settings(address, config=dict(security), keywords={"client_id": HELPER_CLIENT_ID, **times})
         self.cluster = open_cluster(real_client_world(), settings, waits_for_brokers=waits_for_brokers)
         self._round_robin = 0
 

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -31,11 +31,13 @@ from ottla.testing.errors import BrokerFailed, NotRunning, without_internals
 from ottla.testing.host import Facts, Host, Launch
 from ottla.testing.logs import lines_since
 from ottla.testing.records import Record
-from ottla.testing.settings import node_settings
+from ottla.testing.security import SecuredBroker, Security, rules_of
+from ottla.testing.settings import node_settings, settings_of
 
 if TYPE_CHECKING:  # imported with the first helper call, so that a broker starts sooner
     from ottla.testing.client import Client
     from ottla.testing.faults import Fault
+    from ottla.testing.security import Library
 
 T = TypeVar("T")
 __tracebackhide__ = True  # for pytest: a test that fails shows the line that called us
@@ -209,8 +211,16 @@ class Helpers(ABC):
 class Engine(Helpers):
     """The state of one broker. Its coroutines run on its own loop, through `submit`."""
 
-    def __init__(self, config: Mapping[str, object], port: int, data: str | None, is_process: bool) -> None:
+    def __init__(
+        self,
+        config: Mapping[str, object],
+        port: int,
+        data: str | None,
+        is_process: bool,
+        security: Security | None = None,
+    ) -> None:
         super().__init__()
+        self.secured = None if security is None else SecuredBroker(security)
         node_settings(config, port, "")  # raises a mistake at the line that creates the broker
         self._config = dict(config)
         self._port = port
@@ -221,6 +231,31 @@ class Engine(Helpers):
         self._last_lines: list[str] = []
         self.data: Path | None = self._given_data
         self.facts: Facts | None = None
+
+    # Users and access
+
+    def client_config(self, user: str, password: str | None, library: Library) -> dict[str, Any]:
+        return self._secured().client_config(user, password, library)
+
+    def change_access(
+        self, is_allowed: bool, user: str, operations: Sequence[str], names: Mapping[str, str | None], prefixed: bool
+    ) -> Coroutine[Any, Any, None]:
+        """Add rules of access control."""
+        if not self._secured().security.acls:
+            raise ValueError("access control is off: give Broker(security=Security(…, acls=True))")
+        rules = rules_of(is_allowed, user, operations, names, prefixed)
+
+        async def work(client: Client) -> None:
+            from ottla.client.admin.acls import create_acls
+
+            (await create_acls(client.cluster, rules)).raise_first()
+
+        return self._help(work)
+
+    def _secured(self) -> SecuredBroker:
+        if self.secured is None:
+            raise ValueError("the broker is not secured: give Broker(security=Security(…))")
+        return self.secured
 
     # Start, stop, restart, kill
 
@@ -247,7 +282,11 @@ class Engine(Helpers):
         if self.data is None:
             self.data = Path(tempfile.mkdtemp(prefix="ottla-testing-"))
         host = self._new_host()
-        launch = Launch(node_settings(self._config, self._port, str(self.data)), is_synced=self._given_data is not None)
+        settings, scram = node_settings({}, self._port, str(self.data)), []
+        if self.secured is not None:
+            settings, scram = self.secured.settings(settings), self.secured.scram
+        settings = settings | settings_of(self._config)
+        launch = Launch(settings, is_synced=self._given_data is not None, scram=scram)
         try:
             facts = await host.start(launch)
         except BaseException:
@@ -314,6 +353,8 @@ class Engine(Helpers):
         if self._given_data is None and self.data is not None:
             shutil.rmtree(self.data, ignore_errors=True)
             self.data = None
+        if self.secured is not None and self._host is None:
+            self.secured.remove()
 
     def _running(self) -> Host:
         host = self._host
@@ -340,7 +381,8 @@ class Engine(Helpers):
 
         if self._client is None:
             assert self.facts is not None
-            self._client = Client(self.facts.bootstrap_servers.partition(",")[0])
+            security = {} if self.secured is None else self.secured.client_config()
+            self._client = Client(self.facts.bootstrap_servers.partition(",")[0], security=security)
         try:
             return await work(self._client)
         except KafkaError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ottla.testing.errors import BrokerFailed
@@ -17,6 +18,8 @@ class Launch(NamedTuple):
     node_ports: dict[str, str] | None = None
     """The ports of the other nodes, as text, with their ids; None: the node's connections cannot be cut."""
     client_port: int = 0
+    scram: Sequence[str] = ()
+    """Users that a new cluster begins with, in the notation of `--add-scram`."""
     blocked: dict[str, list[bool]] | None = None
     """What is cut from the beginning: see `cluster/cutting.py`."""
 

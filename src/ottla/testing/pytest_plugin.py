@@ -45,7 +45,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "kafka_broker(config={}, process=False): options of the test's kafka_broker")
+    config.addinivalue_line(
+        "markers", "kafka_broker(config={}, process=False, security=False): options of the test's kafka_broker"
+    )
     config.addinivalue_line("markers", "kafka_cluster(nodes=3, config={}): options of the test's kafka_cluster")
     config.addinivalue_line("markers", "kafka_topic(partitions=1, config={}): options of the test's kafka_topic")
 
@@ -55,7 +57,7 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A Kafka broker for this test alone: `kafka_broker.bootstrap_servers`."""
     options: dict[str, Any] = {}
     for marker in reversed(list(request.node.iter_markers("kafka_broker"))):
-        options.update(_arguments(marker, "config", "process", "port", "data"))
+        options.update(_arguments(marker, "config", "process", "port", "data", "security"))
     with _broker(request.config, **options) as broker:
         _note(request.node, broker)
         yield broker

@@ -156,7 +156,7 @@ class NodeRunner:
 async def _format(world: World, launch: Launch) -> None:
     """Format new directories, as a cluster of their own or for the cluster that `launch` names."""
     if launch.cluster_id is None:
-        await format_if_new(world, launch.settings)
+        await format_if_new(world, launch.settings, scram=launch.scram)
         return
     from ottla.config.broker import BrokerConfig
 

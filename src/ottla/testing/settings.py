@@ -19,6 +19,16 @@ _FOLDERS: Final = ("log.dirs", "log.dir", "metadata.log.dir")
 
 def node_settings(config: Mapping[str, object], port: int, data: str) -> dict[str, str]:
     """The settings of a single-node cluster; those of `config` take precedence."""
+    return {
+        **solo_settings(HOST, port, data),
+        "offsets.topic.num.partitions": str(INTERNAL_PARTITIONS),
+        "transaction.state.log.num.partitions": str(INTERNAL_PARTITIONS),
+        **settings_of(config),
+    }
+
+
+def settings_of(config: Mapping[str, object]) -> dict[str, str]:
+    """The settings that a test gives, as texts."""
     check_kind("config", config, Mapping, "a dict of broker settings")
     for name in config:
         check_kind("config", name, str, "names of settings")
@@ -27,12 +37,7 @@ def node_settings(config: Mapping[str, object], port: int, data: str) -> dict[st
             raise ValueError(f"{name} cannot be set for a broker for tests: name its folder with Broker(data=…)")
     if config:
         _check_names(config)
-    return {
-        **solo_settings(HOST, port, data),
-        "offsets.topic.num.partitions": str(INTERNAL_PARTITIONS),
-        "transaction.state.log.num.partitions": str(INTERNAL_PARTITIONS),
-        **{name: setting_text(value) for name, value in config.items()},
-    }
+    return {name: setting_text(value) for name, value in config.items()}
 
 
 def _check_names(config: Mapping[str, object]) -> None:
