@@ -75,7 +75,7 @@ class WireTap:
             yield self
         finally:
             loop.call_soon_threadsafe(loop.stop)
-            thread.join(10)
+            thread.join(60)
             self._socket.close()
         if self._failures:
             raise self._failures[0]

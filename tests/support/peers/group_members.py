@@ -147,7 +147,7 @@ class Members:
         for member in left:
             member.begin_close()
         for member in left:
-            member.ended.wait(20)
+            member.ended.wait(60)
         self._open.clear()
 
     def __enter__(self) -> Members:

@@ -61,7 +61,7 @@ def drive(
         runner = ClientRuntime([machine], place.pool, RealClock(), on_broken=on_broken)
         runner.wake()
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not until():
                     await asyncio.sleep(0.001)
                 if also is not None:

@@ -185,16 +185,6 @@ def test_floats_read_back(value: float) -> None:
     assert struct.pack(">f", float(shown("float", data))) == data
 
 
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [("integer", b"abc"), ("long", b"1234"), ("short", b""), ("float", b"12345"), ("double", b"1"), ("boolean", b"2"),
-     ("uuid", b"no"), ("void", b"x")],
-)  # fmt: skip
-def test_bytes_of_another_type_are_refused(name: str, data: bytes) -> None:
-    with pytest.raises(BadData):
-        shown(name, data)
-
-
 def test_deserializers_are_found_by_short_and_java_names() -> None:
     assert find_deserializer(f"{JAVA}ByteArrayDeserializer", "x") is None
     for name in ("com.example.AvroDeserializer", "nothing"):

@@ -62,7 +62,8 @@ def test_partitions_are_grouped_by_topic() -> None:
     assert by_topic([TopicPartition("a", 0), TopicPartition("b", 1), TopicPartition("a", 2)]) == {"a": [0, 2], "b": [1]}
 
 
-SOON = ("--timeout", "300")
+SOON = ("--timeout", "3000")
+"""What answers has to do so within this time, also on a busy machine; what is down is tried until it is over."""
 DOWN = "broker 2 at two:9092 does not answer: start it, or check its advertised.listeners"
 
 

@@ -16,26 +16,6 @@ from ottla.testing import Broker
 LONG = 60.0
 
 
-def test_a_broker_that_restarts_costs_nothing(face: Any, tmp_path: Any) -> None:
-    with Broker(data=tmp_path) as broker:
-        port = broker.port
-        broker.create_topic("t")
-        broker.produce("t", value=b"0")
-        consumer = face(broker.bootstrap_servers, auto_offset_reset="earliest", group_id="g")
-        with consumer:
-            consumer.assign(("t", 0))
-            assert [record.value for record in consumer.poll(LONG)] == [b"0"]
-            broker.restart()
-            assert broker.port == port
-            broker.produce("t", value=b"1")
-            found: list[Any] = []
-            while not found:
-                found = consumer.poll(LONG)
-            assert [record.offset for record in found] == [1]
-            consumer.commit(timeout=LONG)
-            assert consumer.committed(("t", 0)).offset == 2
-
-
 def test_a_broker_that_is_gone_is_named_when_time_is_up(face: Any) -> None:
     with Broker() as broker:
         address = broker.bootstrap_servers

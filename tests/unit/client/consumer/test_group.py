@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from typing import Any
 
 import pytest
+from tests.support.peers.topics import await_true
 
 from ottla.client.admin.sync import Admin
 from ottla.client.consumer.core import ConsumerCore
@@ -57,58 +57,6 @@ def poll_until(consumer: Any, is_true: Any) -> list[Any]:
         if is_true(found):
             return found
     raise AssertionError(f"the condition never held; {len(found)} records came, assignment {consumer.assignment()}")
-
-
-def test_a_subscriber_reads_and_its_successor_goes_on(face: Any, broker: Broker, topic: str, protocol: Any) -> None:
-    group = f"group-of-{topic}"
-    seen = Seen()
-    with face(broker.bootstrap_servers, group_id=group, auto_offset_reset="earliest", **protocol) as consumer:
-        consumer.subscribe([topic], seen)
-        assert len(poll_until(consumer, lambda found: len(found) == 20)) == 20
-        assert consumer.assignment() == both(topic)
-        assert consumer.subscription() == {topic}
-        metadata = consumer.group_metadata()
-        assert metadata.group_id == group
-        assert metadata.generation_id > 0
-        assert metadata.member_id
-    assert seen.calls == [("assigned", {0, 1}), ("revoked", {0, 1})]
-    broker.produce(topic, value=b"10", partition=0)
-    with face(broker.bootstrap_servers, group_id=group, auto_offset_reset="earliest", **protocol) as consumer:
-        consumer.subscribe(topic)
-        assert [record.value for record in poll_until(consumer, len)] == [b"10"]
-
-
-def test_two_members_share_partitions_and_lose_nothing(face: Any, broker: Broker, topic: str, protocol: Any) -> None:
-    given = {"group_id": f"group-of-{topic}", "auto_offset_reset": "earliest", **protocol}
-    with face(broker.bootstrap_servers, **given) as one, face(broker.bootstrap_servers, **given) as other:
-        one.subscribe([topic])
-        found = poll_until(one, lambda found: len(found) == 20)
-        other.subscribe([topic])
-        stop = threading.Event()
-        more: list[Any] = []
-
-        def run() -> None:
-            while not stop.is_set():
-                more.extend(other.poll(0.1))
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        try:
-            found += poll_until(one, lambda _: len(one.assignment()) == 1)
-            for partition in range(2):
-                broker.produce(topic, value=b"last", partition=partition)
-            found += poll_until(one, lambda found: any(record.value == b"last" for record in found))
-            deadline = threading.Event()
-            for _ in range(600):
-                if any(record.value == b"last" for record in more):
-                    break
-                deadline.wait(0.1)
-        finally:
-            stop.set()
-            thread.join(LONG)
-        assert other.assignment() == both(topic) - one.assignment()
-        places = sorted((record.partition, record.offset) for record in [*found, *more])
-        assert places == [(partition, offset) for partition in range(2) for offset in range(11)]
 
 
 def test_close_raises_nothing_of_a_membership_that_failed_between_polls(face: Any, broker: Broker, topic: str) -> None:
@@ -166,17 +114,6 @@ def test_a_leader_that_looks_up_offsets_still_assigns_the_topic(broker: Broker, 
             other.poll(0.05)
         assert other.assignment() == both(topic)
         assert leader.group_metadata().generation_id == generation
-
-
-def test_a_pattern_takes_in_topics_that_come_later(face: Any, broker: Broker, topic: str) -> None:
-    given = {"auto_offset_reset": "earliest", "metadata_max_age_ms": 100, "heartbeat_interval_ms": 100}
-    with face(broker.bootstrap_servers, group_id=f"group-of-{topic}", **given) as consumer:
-        consumer.subscribe(re.compile(re.escape(topic) + ".*"))
-        poll_until(consumer, lambda found: len(found) == 20)
-        broker.create_topic(f"{topic}-more")
-        broker.produce(f"{topic}-more", value=b"more")
-        assert any(record.value == b"more" for record in poll_until(consumer, len))
-        assert consumer.subscription() == {topic, f"{topic}-more"}
 
 
 def test_commits_of_records_offsets_and_everything(face: Any, broker: Broker, topic: str) -> None:
@@ -268,11 +205,8 @@ def test_close_without_time_leaves_the_group(face: Any, broker: Broker, topic: s
         consumer.close(0)
     assert seen.calls[-1] == ("revoked", {0, 1})
     with Admin(broker.bootstrap_servers) as admin:
-        for _ in range(100):  # the answer may not have been waited for
-            if admin.describe_consumer_groups([group])[group].members == ():
-                return
-            time.sleep(0.1)
-    raise AssertionError("the member is still in its group after 10 s")
+        # The answer may not have been waited for.
+        await_true(lambda: admin.describe_consumer_groups([group])[group].members == (), "the member to have left")
 
 
 def test_close_ends_in_time_if_no_commit_is_answered(face: Any, broker: Broker, topic: str) -> None:
@@ -363,7 +297,7 @@ def test_wakeup_ends_a_poll_that_commits_before_partitions_are_revoked(face: Any
             thread.start()
             fault.await_hits()
             consumer.wakeup()
-            thread.join(20)
+            thread.join(60)
         assert len(raised) == 1
 
 

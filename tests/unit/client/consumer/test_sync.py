@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from ottla.errors import (
     DeserializationError,
     IllegalStateError,
     InvalidGroupIdError,
-    NoOffsetForPartitionError,
     OffsetOutOfRangeError,
     TimeoutError,
     UnknownTopicOrPartitionError,
@@ -54,15 +52,6 @@ def consumer(face: Any, broker: Broker, topic: str) -> Any:
         yield made
 
 
-def test_assigned_partitions_are_read_in_order(consumer: Any, topic: str) -> None:
-    records = read(consumer, 20)
-    assert [values(records, partition) for partition in (0, 1)] == [list(range(10))] * 2
-    assert {(record.topic, record.timestamp - int(record.value)) for record in records} == {(topic, 1_000)}
-    assert consumer.assignment() == set(both(topic))
-    assert [consumer.position(each) for each in both(topic)] == [10, 10]
-    assert consumer.poll(0) == []
-
-
 def test_max_records_bounds_a_poll(consumer: Any) -> None:
     assert len(consumer.poll(LONG, max_records=3)) == 3
     with pytest.raises(ValueError, match="at least 1"):
@@ -98,35 +87,6 @@ def test_pausing_in_an_iteration_loses_nothing(consumer: Any, topic: str) -> Non
     assert values(read(consumer, 9), 0) == list(range(1, 10))
 
 
-def test_seeks_go_to_offsets_records_times_and_both_ends(consumer: Any, topic: str) -> None:
-    first = TopicPartition(topic, 0)
-    consumer.assign(first)
-    records = read(consumer, 10)
-    consumer.seek(first, 7)
-    assert values(read(consumer, 3), 0) == [7, 8, 9]
-    consumer.seek(records[8])
-    assert values(read(consumer, 2), 0) == [8, 9]
-    consumer.seek_to_time(1_006)
-    assert consumer.position(first) == 6
-    consumer.seek_to_time(datetime(2200, 1, 1, tzinfo=UTC), first)
-    assert consumer.position(first) == 10
-    consumer.seek_to_beginning()
-    assert consumer.position(first) == 0
-    consumer.seek_to_end(first)
-    assert consumer.position(first) == 10
-    for wrong in (-1, None, "5"):
-        with pytest.raises((ValueError, TypeError)):
-            consumer.seek(first, wrong)
-
-
-def test_offsets_are_found_at_the_leaders(consumer: Any, topic: str) -> None:
-    first, second = both(topic)
-    assert consumer.beginning_offsets(first, second) == {first: 0, second: 0}
-    assert consumer.end_offsets([first, second]) == {first: 10, second: 10}
-    found = consumer.offsets_for_times({first: 1_004, second: datetime(2200, 1, 1, tzinfo=UTC)})
-    assert (found[first].offset, found[first].timestamp, found[second]) == (4, 1_004, None)
-
-
 def test_the_cluster_is_described(consumer: Any, topic: str) -> None:
     assert [each.partition for each in consumer.partitions_for(topic)] == [0, 1]
     assert consumer.list_topics()[topic] == 2
@@ -144,17 +104,6 @@ def test_lag_and_metrics_follow_the_reading(consumer: Any, topic: str) -> None:
     assert metrics[f"{group}{{topic={topic},partition=0}}"]["records-lag"] == 6
 
 
-def test_without_a_position_and_a_reset_the_poll_says_so(face: Any, broker: Broker, topic: str) -> None:
-    with face(broker.bootstrap_servers, auto_offset_reset="none") as consumer:
-        consumer.assign(both(topic))
-        with pytest.raises(NoOffsetForPartitionError, match="Seek to an offset") as caught:
-            consumer.poll(LONG)
-        assert set(caught.value.partitions) <= set(both(topic))
-        for each in both(topic):
-            consumer.seek(each, 9)
-        assert len(read(consumer, 2)) == 2
-
-
 def test_an_offset_out_of_range_is_raised_until_a_seek(face: Any, broker: Broker, topic: str) -> None:
     first = TopicPartition(topic, 0)
     with face(broker.bootstrap_servers, auto_offset_reset="none") as consumer:
@@ -165,13 +114,6 @@ def test_an_offset_out_of_range_is_raised_until_a_seek(face: Any, broker: Broker
                 consumer.poll(LONG)
         consumer.seek(first, 9)
         assert values(read(consumer, 1), 0) == [9]
-
-
-def test_an_offset_out_of_range_is_reset(consumer: Any, topic: str) -> None:
-    first = TopicPartition(topic, 0)
-    consumer.assign(first)
-    consumer.seek(first, 99)
-    assert values(read(consumer, 10), 0) == list(range(10))
 
 
 def test_a_poisoned_record_raises_and_a_seek_steps_past_it(face: Any, broker: Broker, topic: str) -> None:

@@ -24,7 +24,6 @@ from ottla.errors import (
     SerializationError,
     TimeoutError,
 )
-from ottla.records.partitioning import partition_of_key
 from ottla.testing import Broker
 
 HANG_S = 60
@@ -32,17 +31,6 @@ HANG_S = 60
 
 def values_of(broker: Broker, count: int, topic: str = "t") -> list[bytes]:
     return sorted(record.value or b"" for record in broker.await_records(topic, count, timeout=HANG_S))
-
-
-def test_a_record_arrives_whole(broker: Broker) -> None:
-    with Producer(broker.bootstrap_servers) as producer:
-        sent = producer.send("t", b"v", b"k", partition=2, timestamp=1_700_000_000_000, headers=[("a", b"1"), ("b", None)])
-        assert sent.result(HANG_S) == ("t", 2, 0, 1_700_000_000_000)
-        assert sent.done()
-        assert sent.exception() is None
-    (record,) = broker.await_records("t", 1)
-    assert (record.partition, record.key, record.value, record.timestamp) == (2, b"k", b"v", 1_700_000_000_000)
-    assert list(record.headers) == [("a", b"1"), ("b", None)]
 
 
 def test_callbacks_have_run_when_flush_and_close_return(broker: Broker) -> None:
@@ -62,12 +50,6 @@ def test_send_many_stores_the_headers_of_each_record(broker: Broker) -> None:
         producer.send_many("t", [b"v"] * 3_000, headers=headers, partition=1).wait(HANG_S)
     stored = [list(record.headers) for record in broker.await_records("t", 3_000, timeout=HANG_S)]
     assert stored == [each or [] for each in headers]
-
-
-def test_a_key_goes_where_other_clients_send_it(broker: Broker) -> None:
-    with Producer(broker.bootstrap_servers) as producer:
-        for key in (b"a", b"b", b"some key"):
-            assert producer.send("t", b"v", key).result(HANG_S).partition == partition_of_key(key, 3)
 
 
 def test_serializers_and_nulls(broker: Broker) -> None:
@@ -177,18 +159,6 @@ def test_a_batch_that_is_too_large_for_the_topic_is_split(broker: Broker) -> Non
         assert [(record.value or b"")[:3] for record in broker.records("small")][:100] == numbers
     finally:
         broker.delete_topic("small")
-
-
-def test_the_broker_may_be_restarted_between_sends() -> None:
-    with Broker() as broker:
-        broker.create_topic("t", partitions=1)
-        with Producer(broker.bootstrap_servers, retry_backoff_ms=10) as producer:
-            assert producer.send("t", b"1").result(HANG_S).offset == 0
-            broker.kill()
-            sent = producer.send("t", b"2")
-            broker.start()
-            assert sent.result(HANG_S).offset == 1
-            assert producer.send("t", b"3").result(HANG_S).offset == 2
 
 
 def test_delivery_timeout_ends_the_wait_and_says_why(broker: Broker) -> None:
@@ -399,22 +369,6 @@ def test_a_forked_child_cannot_use_the_producer(broker: Broker) -> None:
     assert [record.value for record in broker.records("t")] == [b"v"]
 
 
-@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_compressed_batches_are_read_back(broker: Broker, codec: str) -> None:
-    with Producer(broker.bootstrap_servers, compression_type=codec) as producer:
-        producer.send_many("t", [b"x" * 1000] * 100).wait(HANG_S)
-        assert producer.metrics()["producer-topic-metrics{topic=t}"]["byte-total"] < 50_000
-    assert len(broker.await_records("t", 100, timeout=HANG_S)) == 100
-
-
-@pytest.mark.parametrize("acks", ["0", "1", "all"])
-def test_acks(broker: Broker, acks: str) -> None:
-    with Producer(broker.bootstrap_servers, acks=acks, enable_idempotence=False) as producer:
-        offset = producer.send("t", b"v").result(HANG_S).offset
-    assert offset == (-1 if acks == "0" else 0)
-    assert len(broker.await_records("t", 1, timeout=HANG_S)) == 1
-
-
 @pytest.mark.parametrize("partitioner", ["roundrobin", lambda topic, key, kb, value, vb, partitions, available: int(value) % 3])
 def test_other_partitioners(broker: Broker, partitioner: Any) -> None:
     with Producer(broker.bootstrap_servers, partitioner=partitioner) as producer:
@@ -452,27 +406,6 @@ def test_fenced_producer_that_is_dropped_is_freed(broker: Broker) -> None:
     dropped = use()
     gc.collect()
     assert dropped() is None
-
-
-def test_transactions_commit_and_abort(broker: Broker) -> None:
-    with Producer(broker.bootstrap_servers, transactional_id="sync") as producer:
-        producer.partitions_for("t")
-        with pytest.raises(IllegalStateError, match="init_transactions first"):
-            producer.send("t", b"early")
-        producer.init_transactions()
-        with pytest.raises(IllegalStateError, match="the producer is ready; it needs to be called once only"):
-            producer.init_transactions()
-        with producer.transaction():
-            producer.send("t", b"kept", partition=0)
-            producer.send_offsets_to_transaction({("t", 0): 5}, "group")
-        with pytest.raises(ZeroDivisionError), producer.transaction():  # noqa: PT012
-            producer.send("t", b"dropped", partition=0)
-            producer.flush(HANG_S)
-            raise ZeroDivisionError
-        with pytest.raises(IllegalStateError, match="begin_transaction first"):
-            producer.send("t", b"outside")
-        with producer.transaction():
-            assert producer.send("t", b"kept too", partition=0)
 
 
 def test_watched_batches_are_told(broker: Broker) -> None:

@@ -117,7 +117,7 @@ def test_a_producer_may_be_collected_in_a_thread_that_holds_its_lock(broker: Bro
 
     del producer, cycle
     own_thread.post(collect)
-    assert ended.wait(5)
+    assert ended.wait(60)
 
 
 def test_deliveries_of_a_dropped_producer_fail(broker: Broker) -> None:

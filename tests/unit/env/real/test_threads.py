@@ -62,7 +62,7 @@ def test_ctrl_c_cancels_the_call_and_the_thread_stays_usable(thread: RealLoopThr
             ended.append("cancelled")
 
     def interrupt() -> None:
-        began.wait(5)
+        began.wait(60)
         os.kill(os.getpid(), signal.SIGINT)
 
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -87,7 +87,7 @@ def test_a_call_from_the_thread_itself_is_refused(thread: RealLoopThread) -> Non
 def test_a_posted_callback_runs_in_the_thread(thread: RealLoopThread) -> None:
     ran = threading.Event()
     thread.post(lambda: ran.set() if thread.is_current else None)
-    assert ran.wait(5)
+    assert ran.wait(60)
 
 
 def test_stop_cancels_what_still_runs() -> None:
@@ -140,11 +140,11 @@ def test_a_call_that_comes_while_the_loop_ends_is_cancelled() -> None:
     thread.call(begin)
     stopping = threading.Thread(target=thread.stop, args=(5,))
     stopping.start()
-    assert is_ending.wait(5)
+    assert is_ending.wait(60)
     calling = threading.Thread(target=call, daemon=True)
     calling.start()
-    calling.join(5)
-    stopping.join(5)
+    calling.join(60)
+    stopping.join(60)
     assert len(raised) == 1
 
 
@@ -168,7 +168,7 @@ def test_locks_and_signals_work_between_threads() -> None:
         other = threading.Thread(target=lambda: (lock.__enter__(), signal_.set()))
         other.start()
         assert not signal_.wait(0.02)
-    assert signal_.wait(5)
+    assert signal_.wait(60)
     other.join()
     assert threads.process_id() == os.getpid()
     assert threads.thread_id() == threading.get_ident()
@@ -177,7 +177,7 @@ def test_locks_and_signals_work_between_threads() -> None:
 def test_a_signal_wakes_all_threads_and_can_be_cleared() -> None:
     signal_ = RealThreads().signal()
     woken: list[bool] = []
-    waiters = [threading.Thread(target=lambda: woken.append(signal_.wait(10))) for _ in range(3)]
+    waiters = [threading.Thread(target=lambda: woken.append(signal_.wait(60))) for _ in range(3)]
     for waiter in waiters:
         waiter.start()
     signal_.set()
