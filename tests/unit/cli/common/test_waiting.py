@@ -77,7 +77,7 @@ def test_ctrl_c_ends_with_a_sentence(late: LateBroker) -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert said.rc == 130
-    assert re.fullmatch(rf"ottla: interrupted after \d+ s of waiting for a broker at {late.address}\n", said.err)
+    assert re.fullmatch(rf"ottla: interrupted after \d+ s of waiting for a broker at {late.address}", said.err.strip())
 
 
 def test_durations_are_read_and_shown() -> None:
