@@ -18,6 +18,7 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID
 from ottla.log.names import CLUSTER_METADATA_TOPIC
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -66,6 +67,8 @@ async def _from_leader(context: RequestContext, request: DescribeQuorumRequest) 
 
 
 def _described(context: RequestContext) -> DescribeQuorumResponse:
+    if not context.connection.is_controller_listener:  # nothing was forwarded, so nothing was authorized yet
+        context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
     facts = context.services.quorum.facts()
     described = DescribeQuorumResponsePartitionData(
         partition_index=0,
