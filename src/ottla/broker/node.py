@@ -40,6 +40,7 @@ from ottla.broker.runtime.starting import join_metadata, start_metadata, unless_
 from ottla.broker.services import NodeServices, Services
 from ottla.broker.settings import BrokerSettings
 from ottla.broker.storage import Storage
+from ottla.config.values import InvalidConfig
 from ottla.errors import BrokenInvariant, OttlaError
 from ottla.log.directories.log_directory import DirectoryWorld
 from ottla.log.directories.startup import lock_directories
@@ -141,6 +142,7 @@ class Node:
         quorum = await self._open_quorum(storage)
         is_alone = config.is_controller and quorum.is_alone
         bound = await self._open_listeners(is_apart=config.is_broker and config.is_controller and not is_alone)
+        self._watch_stores()
         controller_endpoints = endpoints_of(config.advertised_controller_listeners, bound)
         self._endpoints = endpoints_of(config.advertised_listeners, bound) if config.is_broker else controller_endpoints
         node = self._open_metadata(quorum, controller_endpoints)
@@ -175,6 +177,14 @@ class Node:
         bound |= await self.listeners.open(mine, names, config.inter_broker_listener_name)
         self._stopping.callback(self.listeners.abort)
         return bound
+
+    def _watch_stores(self) -> None:
+        """Note what the TLS listeners show, for changes while the node runs."""
+        config = self._settings.current
+        if any(config.listener_security[each.name].uses_tls for each in config.listeners):
+            from ottla.broker.tls_stores import TlsStores  # late: few nodes use TLS
+
+            self._settings.stores = TlsStores(self._world.network, self._settings.static, config)
 
     async def _start_broker(self, node: NodeServices, storage: Storage, channel: ControllerChannel, is_alone: bool) -> None:
         """Lead the quorum of one, or take part in that of several nodes; join its cluster, and serve all listeners."""
@@ -302,6 +312,8 @@ class Node:
             for listeners in (self.listeners, self._quorum_listeners):
                 if listeners is not None:
                     listeners.apply(net_settings(self._settings.current))
+        if change.brokers_changed and self._settings.stores is not None:
+            await self.renew_stores()
         if self._broker is not None:
             await self._broker.apply(delta, image)
         self._metadata.image = image
@@ -324,6 +336,26 @@ class Node:
         for listeners in (self.listeners, self._quorum_listeners):
             if listeners is not None:
                 listeners.quotas = quotas if quotas.limits_addresses else None
+
+    @property
+    def has_stores(self) -> bool:
+        """Whether there are TLS listeners, with stores to renew."""
+        return self._settings.stores is not None
+
+    async def renew_stores(self) -> None:
+        """Read the key stores and trust stores of all TLS listeners again. A failure is logged, and changes nothing."""
+        config, stores = self._settings.current, self._settings.stores
+        if stores is None:
+            return
+        try:
+            stores.renew(config)
+        except InvalidConfig as refused:
+            logger.error("the certificates of this node's listeners stay as they are: %s", refused)
+            return
+        for listeners in (self.listeners, self._quorum_listeners):
+            if listeners is not None:
+                await listeners.renew_stores(config.listener_security)
+        logger.info("new connections use the stores of the TLS listeners as they are now")
 
     @property
     def _epoch(self) -> int:

@@ -17,6 +17,7 @@ from ottla.config.values import InvalidConfig
 from ottla.metadata.image.image import ConfigResource, MetadataImage, ResourceType
 
 if TYPE_CHECKING:
+    from ottla.broker.tls_stores import TlsStores
     from ottla.config.broker import BrokerConfig
     from ottla.metadata.image.delta import MetadataDelta
 
@@ -34,6 +35,8 @@ class SettingsChange(NamedTuple):
     """Whether the defaults for topics changed: every log needs a new snapshot."""
     topics: tuple[str, ...] = ()
     """Topics whose own settings changed, sorted."""
+    brokers_changed: bool = False
+    """Whether someone set settings of this broker, or of all brokers, perhaps to what they were."""
 
 
 class BrokerSettings:
@@ -48,6 +51,8 @@ class BrokerSettings:
         self.current: BrokerConfig = self._layers.config
         self._stored: Mapping[ConfigResource, Mapping[str, str]] = {}
         self._topics: dict[str, LogConfig] = {}
+        self.stores: TlsStores | None = None
+        """The stores of the open TLS listeners, which changed settings must fit; None: there are no such listeners."""
 
     @property
     def dynamic_defaults(self) -> Mapping[str, str]:
@@ -72,7 +77,9 @@ class BrokerSettings:
 
     def check_change(self, layer: Mapping[str, str], *, per_broker: bool) -> None:
         """Raise `InvalidConfig` unless `layer` are valid dynamic settings for this broker (`per_broker`) or for all."""
-        self._layers.check_change(layer, per_broker=per_broker)
+        config = self._layers.check_change(layer, per_broker=per_broker)
+        if per_broker and self.stores is not None:
+            self.stores.check(config)
 
     def topic_settings(self, topic: str) -> Mapping[str, str]:
         """The topic's own settings."""
@@ -106,7 +113,7 @@ class BrokerSettings:
         defaults_changed = before.log.topic_defaults != self.current.log.topic_defaults
         if defaults_changed:
             self._topics.clear()
-        return SettingsChange(attributes, defaults_changed, tuple(topics))
+        return SettingsChange(attributes, defaults_changed, tuple(topics), brokers_changed=True)
 
     def _take_layers(self, image: MetadataImage) -> None:
         cluster = image.configs.get((ResourceType.BROKER, ""), _NOTHING)

@@ -129,6 +129,22 @@ class ListenerSecurity(NamedTuple):
         return f"ListenerSecurity({self.name}, {self.protocol}, {self.tls}, mechanisms={','.join(self.sasl_mechanisms)})"
 
 
+def with_stores_of(first: ListenerSecurity, changed: ListenerSecurity) -> ListenerSecurity:
+    """`first` with the key store and the trust store of `changed`: nothing else of TLS changes while a listener is open."""
+    if first.tls is None or changed.tls is None:
+        return first
+    new = changed.tls
+    tls = first.tls._replace(
+        certificate=new.certificate,
+        key=new.key,
+        key_password=new.key_password,
+        certificate_password=new.certificate_password,
+        ca=new.ca,
+        ca_password=new.ca_password,
+    )
+    return first._replace(tls=tls)
+
+
 UNSECURED = ListenerSecurity("", "PLAINTEXT")
 """A listener without TLS and SASL."""
 

@@ -115,8 +115,11 @@ class Layers:
         """The usable settings for this broker."""
         self.config = self._combine()
 
-    def check_change(self, layer: Mapping[str, str], *, per_broker: bool) -> None:
-        """Raise `InvalidConfig` if `layer` may not replace this broker's dynamic settings (or those for all brokers)."""
+    def check_change(self, layer: Mapping[str, str], *, per_broker: bool) -> BrokerConfig:
+        """The snapshot if `layer` replaces this broker's dynamic settings (or those for all brokers).
+
+        Raises `InvalidConfig` if it may not.
+        """
         for name, text in layer.items():
             if (fault := _fault(name, text, per_broker)) is not None:
                 raise InvalidConfig(name, fault)
@@ -135,6 +138,7 @@ class Layers:
             for listener in config.broker_listeners:
                 if _count(settings, f"listener.name.{listener.name.lower()}.{limit}") == 0:
                     raise InvalidConfig(limit, f"{limit}=0 would refuse every connection at {listener.name}: use at least 1")
+        return config
 
     def settings(self) -> dict[str, str]:
         """All settings that are set in any layer."""

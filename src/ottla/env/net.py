@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ottla.env.disk import Buffer, FileRange
-from ottla.env.tls import TlsOptions
+from ottla.env.tls import ShownCertificate, TlsOptions
 from ottla.errors import OttlaError
 
 Sendable = Buffer | FileRange
@@ -137,6 +137,13 @@ class Network(Protocol):
 
     def check_tls(self, options: TlsOptions) -> None:
         """Raise `TlsFailed` if no connection can work with `options`: a missing file, a wrong password. It may read files."""
+        ...
+
+    def shown_certificate(self, options: TlsOptions, *, must_be_trusted: bool = False) -> ShownCertificate:
+        """Whom the certificate of `options` is for; with `must_be_trusted` their own trusted ones must accept it.
+
+        Raises `TlsFailed`. It may read files.
+        """
         ...
 
     async def listen(

@@ -9,6 +9,7 @@ checks them when it is made.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,14 @@ class TlsOptions:
     """Allowed cipher suites, in the spelling of Java or of OpenSSL; empty: OpenSSL's default."""
     versions: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
     """Allowed protocol versions."""
+
+
+class ShownCertificate(NamedTuple):
+    """Whom a certificate is for."""
+
+    subject: tuple[tuple[tuple[str, str], ...], ...]
+    names: tuple[str, ...]
+    """The alternative names, sorted, with their kind: `DNS:localhost`."""
 
 
 class TlsFailed(OSError):

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from random import Random
 
 from ottla.env.net import DEFAULT_OPTIONS, Accept, AddressRefused, Sendable, SocketOptions, StreamOwner
-from ottla.env.tls import TlsFailed, TlsOptions
+from ottla.env.tls import ShownCertificate, TlsFailed, TlsOptions
 from ottla.sim.loop import VirtualLoop
 
 FIRST_FREE_PORT = 40_000
@@ -217,6 +217,9 @@ class SimHost:
         return listener
 
     def check_tls(self, options: TlsOptions) -> None:
+        raise TlsFailed("the simulated network has no TLS: connect without, or use the real network")
+
+    def shown_certificate(self, options: TlsOptions, *, must_be_trusted: bool = False) -> ShownCertificate:
         raise TlsFailed("the simulated network has no TLS: connect without, or use the real network")
 
     async def connect(

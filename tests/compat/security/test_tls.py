@@ -1,5 +1,8 @@
 """TLS listeners of a node, as clients see them: stores of every kind, client certificates, real clients and Kafka's tools."""
 
+import os
+import signal
+import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +12,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.helpers import create_ssl_context
 from confluent_kafka import Producer as ConfluentProducer
 from kafka import KafkaProducer
+from tests.support.peers.topics import await_true
 from tests.support.servers.certificates import PASSWORD, Authority, Issued
 from tests.support.servers.kafka_server import KafkaServer, free_ports, ports_of
 from tests.support.servers.kafka_tools import KafkaTools
@@ -16,6 +20,7 @@ from tests.support.servers.ottla_server import start_ottla
 
 from ottla import Admin, Consumer, Producer
 from ottla.errors import AuthenticationError
+from ottla.errors.codes import ErrorCode
 
 WAIT_S = 60
 PROTOCOLS = {"PLAINTEXT": "PLAINTEXT", "PEM": "SSL", "INLINE": "SSL", "STORES": "SSL", "MUTUAL": "SSL", "CONTROLLER": "SSL"}
@@ -198,3 +203,50 @@ def test_secrets_are_neither_described_nor_logged(secure: Secure) -> None:
     for text in (shown, secure.server.log_text()):
         assert PASSWORD not in text
         assert "PRIVATE KEY" not in text
+
+
+def shown(secure: Secure, listener: str) -> str:
+    """The certificate that a new connection sees."""
+    return ssl.get_server_certificate(("127.0.0.1", ports_of(secure.server.properties)[listener])).strip()
+
+
+def alter(secure: Secure, changes: dict[str, str]) -> int:
+    """Change settings of the broker; the error code."""
+    with Admin(secure.at("PLAINTEXT")) as admin:
+        errors = admin.alter_configs({("broker", "1"): changes}).errors
+    return 0 if not errors else next(iter(errors.values())).code
+
+
+def test_certificates_are_renewed_while_the_node_runs(secure: Secure, tmp_path: Path) -> None:
+    location = "listener.name.pem.ssl.keystore.location"
+    here = ["IP:127.0.0.1", "DNS:localhost"]
+    renewed = Authority(tmp_path / "renewed").issue("localhost", here)
+    before = shown(secure, "PEM")
+    with Producer(secure.at("PEM"), **secure.settings()) as producer:
+        producer.send("renewal", b"before").result(WAIT_S)
+        elsewhere = secure.authority.issue("elsewhere.example", here)
+        assert alter(secure, {location: str(tmp_path / "missing.pem")}) == ErrorCode.INVALID_REQUEST
+        assert alter(secure, {location: str(elsewhere.single_file())}) == ErrorCode.INVALID_REQUEST, "another subject"
+        assert alter(secure, {location: str(renewed.single_file())}) == ErrorCode.INVALID_REQUEST, "brokers do not trust it"
+        assert alter(secure, {"ssl.keystore.location": str(renewed.single_file())}) == ErrorCode.INVALID_REQUEST, "no prefix"
+        assert shown(secure, "PEM") == before
+        # The same authority again: a certificate as it comes at the end of a year.
+        new = Authority.again(secure.authority, tmp_path / "new").issue("localhost", here)
+        assert alter(secure, {location: str(new.single_file())}) == 0
+        assert shown(secure, "PEM") == new.certificate.read_text().strip()
+        producer.send("renewal", b"after").result(WAIT_S)  # on the old connection
+    # Another authority may sign for a listener that is not for brokers.
+    password = "listener.name.stores.ssl.keystore.password"
+    assert alter(secure, {"listener.name.stores.ssl.keystore.location": str(renewed.keystore()), password: "wrong"}) == 42
+    assert alter(secure, {"listener.name.stores.ssl.keystore.location": str(renewed.keystore())}) == 0
+    assert shown(secure, "STORES") == renewed.certificate.read_text().strip()
+
+
+def test_sighup_reads_files_again(secure: Secure, tmp_path: Path) -> None:
+    shown_before = shown(secure, "MUTUAL")
+    path = Path(str(secure.server.properties["listener.name.mutual.ssl.keystore.location"]))
+    new = Authority.again(secure.authority, tmp_path / "new").issue("localhost", ["IP:127.0.0.1", "DNS:localhost"])
+    path.write_text(new.single_file().read_text())
+    assert shown(secure, "MUTUAL") == shown_before
+    os.kill(secure.server.pid, signal.SIGHUP)
+    await_true(lambda: shown(secure, "MUTUAL") == new.certificate.read_text().strip(), "the listener shows the new certificate")

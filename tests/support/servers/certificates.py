@@ -60,6 +60,14 @@ class Authority:
             f"/CN={name}", "-keyout", self._key, "-out", self.certificate,
         )  # fmt: skip
 
+    @classmethod
+    def again(cls, authority: "Authority", folder: Path) -> "Authority":
+        """The same authority, whose certificates go to another folder: names that it has issued can be issued again."""
+        made = cls.__new__(cls)
+        folder.mkdir(parents=True, exist_ok=True)
+        made.folder, made.certificate, made._key = folder, authority.certificate, authority._key
+        return made
+
     def issue(
         self, name: str, alternative_names: Sequence[str] = (), *, is_expired: bool = False, subject: str | None = None
     ) -> Issued:

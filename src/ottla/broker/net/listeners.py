@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ottla.broker.authentication.listener_logins import ListenerLogins
 from ottla.broker.net.connection import Connection
@@ -23,7 +23,7 @@ from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.broker.requests.quotas import ClientQuotas
 from ottla.broker.requests.request_log import request_log
 from ottla.broker.security import tls_options
-from ottla.config.broker_security import UNSECURED, ListenerSecurity
+from ottla.config.broker_security import UNSECURED, ListenerSecurity, with_stores_of
 from ottla.config.listeners import Listener as ListenerSetting
 from ottla.config.values import InvalidConfig
 from ottla.env import Listener, SocketOptions, Stream, StreamOwner, TlsFailed, World
@@ -191,6 +191,21 @@ class Listeners:
             self._close_excess(limits)
         self._admit()
         self._schedule_scan()
+
+    async def renew_stores(self, security: Mapping[str, ListenerSecurity]) -> None:
+        """Read the stores of all TLS listeners again, for connections accepted from now on. `security` names them."""
+        for listener in list(self._listeners):
+            if not listener.security.uses_tls:
+                continue
+            renewed = with_stores_of(listener.security, security[listener.count.name])
+            options = tls_options(renewed)
+            assert options is not None
+            try:
+                await listener.handle.renew_tls(options)
+            except TlsFailed as failed:
+                logger.error("listener %s keeps its certificate, because it cannot be renewed: %s", listener.count.name, failed)
+                continue
+            listener.security = renewed
 
     async def close(self, grace_s: float = GRACE_S) -> None:
         """Accept nothing more, answer the requests received so far, close. Connections left after `grace_s` are aborted."""

@@ -2,8 +2,9 @@
 
 SIGINT, SIGTERM and SIGHUP (the terminal was closed) begin a clean shutdown. A second signal does not cut it short: the node is
 still writing. A signal that the process inherited as ignored stays ignored: SIGHUP under nohup, SIGINT in a script's background
-job. A start that waits for other nodes is given up; any other is finished first. A failed start, and a node that fails while
-running, end in one sentence and exit code 1. A refused start leaves nothing behind (`start_check.py`).
+job. Without a terminal, SIGHUP makes a node with TLS listeners read its certificates again. A start that waits for other nodes
+is given up; any other is finished first. A failed start, and a node that fails while running, end in one sentence and exit code
+1. A refused start leaves nothing behind (`start_check.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import gc
 import importlib
 import logging
+import os
 import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -61,11 +63,26 @@ async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], fo
         _freeze_memory()
         gc.enable()  # not earlier: a start makes many objects and little garbage
         try:
+            _renew_on_hangup(loop, node)
             if not stopping.is_set():
                 on_ready(node)
             await _until_over(node, stopping)
         finally:
             await node.stop()
+
+
+def _renew_on_hangup(loop: asyncio.AbstractEventLoop, node: Node) -> None:
+    """SIGHUP reads the certificates of TLS listeners again, as for other services. At a terminal it means that it closed."""
+    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    if node.has_stores and not is_ignored and not any(os.isatty(descriptor) for descriptor in (0, 1, 2)):
+        tasks: set[asyncio.Task[None]] = set()
+
+        def renew() -> None:
+            task = loop.create_task(node.renew_stores())
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        loop.add_signal_handler(signal.SIGHUP, renew)
 
 
 async def _start(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.env.net import DEFAULT_OPTIONS, Accept, AddressRefused, SocketOptions, Stream, StreamOwner
 from ottla.env.real.descriptors import LOG_AGAIN_S, connection_descriptor_max, descriptor_limit
 from ottla.env.real.stream import RealStream
-from ottla.env.tls import TlsOptions
+from ottla.env.tls import ShownCertificate, TlsOptions
 
 if TYPE_CHECKING:
     import ssl
@@ -45,6 +45,11 @@ class RealNetwork:
         from ottla.env.real.tls import tls_context  # late: few programs use TLS
 
         tls_context(options)
+
+    def shown_certificate(self, options: TlsOptions, *, must_be_trusted: bool = False) -> ShownCertificate:
+        from ottla.env.real.tls import shown_certificate
+
+        return shown_certificate(options, must_be_trusted)
 
     async def listen(
         self,

@@ -14,14 +14,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
+from stat import S_ISREG
+from typing import Any
 
 from ottla.env.real.keystores import KeystoreError, is_keystore, read_keystore
-from ottla.env.tls import TlsFailed, TlsOptions
+from ottla.env.tls import ShownCertificate, TlsFailed, TlsOptions
 
 PEM_SIGN = "-----BEGIN"
 CERTIFICATE_SIGN = "-----BEGIN CERTIFICATE-----"
 KEY_SIGN = "PRIVATE KEY-----"
 CONTEXTS_MAX = 32
+FILE_BYTES_MAX = 1 << 20
+_ROUNDS_MAX = 10
+_NO_CHECK_TIME = 0x200000
+"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME: an expired certificate is read all the same."""
 KEY_SETTING = "ssl.keystore.key"
 PASSWORD_SETTING = "ssl.key.password"
 
@@ -38,7 +44,20 @@ TLS_1_3_SUITES = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACH
 def tls_context(options: TlsOptions) -> ssl.SSLContext:
     """The context for `options`. Raises `TlsFailed` with the option that is wrong. Reads files: it may block."""
     ca, certificate = _ca_setting(options), _certificate_setting(options)
-    read = replace(
+    read = _read(options)
+    try:
+        return _context(read)
+    except TlsFailed as failed:
+        # What was read is text; the user may have given the path of a file.
+        given = {_ca_setting(read): ca, _certificate_setting(read): certificate}
+        failed.setting = given.get(failed.setting or "", failed.setting)
+        raise
+
+
+def _read(options: TlsOptions) -> TlsOptions:
+    """`options` with PEM texts in place of all paths."""
+    ca, certificate = _ca_setting(options), _certificate_setting(options)
+    return replace(
         options,
         ca=_pem(
             "the trusted certificates", ca, options.ca, CERTIFICATE_SIGN, "certificate", lambda data: _trusted(data, options)
@@ -56,13 +75,59 @@ def tls_context(options: TlsOptions) -> ssl.SSLContext:
         certificate_password=None,
         server_name=None,
     )
+
+
+def shown_certificate(options: TlsOptions, must_be_trusted: bool) -> ShownCertificate:
+    """Whom the certificate of `options` is for, as a client sees it. Raises `TlsFailed`. Reads files."""
+    server = tls_context(replace(options, client_auth="none"))
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
-        return _context(read)
-    except TlsFailed as failed:
-        # What was read is text; the user may have given the path of a file.
-        given = {_ca_setting(read): ca, _certificate_setting(read): certificate}
-        failed.setting = given.get(failed.setting or "", failed.setting)
-        raise
+        if not must_be_trusted:
+            client.verify_flags |= _NO_CHECK_TIME
+            client.load_verify_locations(cadata=_certificates(options))
+        elif options.ca is None:
+            client.load_default_certs()
+        else:
+            client.load_verify_locations(cadata=_trusted_text(options))
+        return _seen(server, client)
+    except ssl.SSLError as error:
+        reason = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else _reason(error)
+        raise TlsFailed(
+            f"the trusted certificates (ssl.truststore) do not accept the certificate: {reason}",
+            setting=_certificate_setting(options),
+        ) from None
+
+
+def _seen(server: ssl.SSLContext, client: ssl.SSLContext) -> ShownCertificate:
+    """Shake hands in memory."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    near = client.wrap_bio(to_client, to_server)
+    far = server.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(_ROUNDS_MAX):
+        for side in (near, far):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            if side is near:
+                found: Any = near.getpeercert() or {}
+                names = sorted(f"{kind}:{name}" for kind, name in found.get("subjectAltName", ()))
+                return ShownCertificate(found.get("subject", ()), tuple(names))
+    raise TlsFailed("the certificate cannot be used: a handshake with it does not end")
+
+
+def _certificates(options: TlsOptions) -> str:
+    """The certificates of the key store, without the key."""
+    text = _read(options).certificate or ""
+    blocks = text.split(CERTIFICATE_SIGN)[1:]
+    end = CERTIFICATE_SIGN.replace("BEGIN", "END")
+    return "".join(f"{CERTIFICATE_SIGN}{block.partition(end)[0]}{end}\n" for block in blocks)
+
+
+def _trusted_text(options: TlsOptions) -> str:
+    return _read(options).ca or ""
 
 
 def _ca_setting(options: TlsOptions) -> str:
@@ -144,12 +209,18 @@ def _pem(
     else:
         where = f"{what} ({setting}), file {value}"
         try:
+            if not S_ISREG(os.stat(value).st_mode):
+                raise TlsFailed(f"{where}: it cannot be read: this is no file", setting=setting)
             with open(value, "rb") as file:
-                data = file.read()
+                data = file.read(FILE_BYTES_MAX + 1)
+        except TlsFailed:
+            raise
         except FileNotFoundError:
             raise TlsFailed(f"{where}: there is no such file. Check the path", setting=setting) from None
         except OSError as error:
             raise TlsFailed(f"{where}: it cannot be read: {error.strerror or error}", setting=setting) from None
+        if len(data) > FILE_BYTES_MAX:
+            raise TlsFailed(f"{where}: it has more than {FILE_BYTES_MAX} bytes: this is no store", setting=setting)
         if is_keystore(data):
             if from_keystore is None:
                 raise TlsFailed(

@@ -19,7 +19,7 @@ from ottla.client.world import ClientWorld
 from ottla.client_core.machine import Request
 from ottla.env.net import DEFAULT_OPTIONS, Accept, Listener, SocketOptions, StreamOwner
 from ottla.env.threads import Lineage, LoopThread, Signal
-from ottla.env.tls import TlsOptions
+from ottla.env.tls import ShownCertificate, TlsOptions
 from ottla.errors import KafkaError
 from ottla.ids import Uuid
 from ottla.link import Link, LinkEnded, LinkError, LinkOptions
@@ -71,6 +71,9 @@ class GatedHost:
 
     def check_tls(self, options: TlsOptions) -> None:
         self._host.check_tls(options)
+
+    def shown_certificate(self, options: TlsOptions, *, must_be_trusted: bool = False) -> ShownCertificate:
+        return self._host.shown_certificate(options, must_be_trusted=must_be_trusted)
 
     async def listen(
         self,

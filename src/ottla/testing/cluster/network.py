@@ -16,7 +16,7 @@ from ottla.testing.cluster.cutting import CLIENTS, Blocked
 
 if TYPE_CHECKING:
     from ottla.env import Network
-    from ottla.env.tls import TlsOptions
+    from ottla.env.tls import ShownCertificate, TlsOptions
 
 _OPEN: Final = (False, False)
 
@@ -47,6 +47,9 @@ class CuttableNetwork:
 
     def check_tls(self, options: TlsOptions) -> None:
         self._inner.check_tls(options)
+
+    def shown_certificate(self, options: TlsOptions, *, must_be_trusted: bool = False) -> ShownCertificate:
+        return self._inner.shown_certificate(options, must_be_trusted=must_be_trusted)
 
     async def canonical_names(self, host: str) -> list[str]:
         return await self._inner.canonical_names(host)
