@@ -1,8 +1,8 @@
 """Key stores and trust stores of this node's TLS listeners while it runs: what they show, and what may take their place.
 
 The rules are Kafka's. A store can be replaced by settings of this broker with the listener's prefix. Any accepted change of
-this broker's settings reads the files of all listeners again. A new certificate has the subject and the alternative names of the
-old one, unless ssl.allow.dn.changes or ssl.allow.san.changes says otherwise in server.properties. On the listener for
+this broker's settings reads the files of all listeners again. A new certificate has the subject and the alternative names of
+the old one, unless ssl.allow.dn.changes or ssl.allow.san.changes says otherwise in server.properties. On the listener for
 brokers it must be one that the trust store accepts: this node shows it to others, who have the same trust store.
 """
 
