@@ -143,6 +143,10 @@ class Node:
         is_alone = config.is_controller and quorum.is_alone
         bound = await self._open_listeners(is_apart=config.is_broker and config.is_controller and not is_alone)
         self._watch_stores()
+        if not is_alone:
+            NodeLinks.to_controllers(self._world, self._settings).check()
+            if config.is_broker:
+                NodeLinks.to_brokers(self._world, self._settings).check()
         controller_endpoints = endpoints_of(config.advertised_controller_listeners, bound)
         self._endpoints = endpoints_of(config.advertised_listeners, bound) if config.is_broker else controller_endpoints
         node = self._open_metadata(quorum, controller_endpoints)

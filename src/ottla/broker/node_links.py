@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Self
 
 from ottla.broker.security import link_security
 from ottla.config.broker_security import UNSECURED, ListenerSecurity
+from ottla.config.values import InvalidConfig
+from ottla.env.tls import TlsFailed
 
 if TYPE_CHECKING:
     from ottla.broker.settings import BrokerSettings
@@ -42,11 +44,26 @@ class NodeLinks:
     def to_brokers(cls, world: World, settings: BrokerSettings) -> Self:
         return cls(world.network, world.randomness, lambda: settings.current.brokers_security)
 
+    def check(self) -> None:
+        """Raise `InvalidConfig` if no link can be made with the settings: a missing file, no user to log in as."""
+        security = self._security()
+        tls = link_security(security).tls
+        if tls is None:
+            return
+        try:
+            self._network.check_tls(tls)
+        except TlsFailed as failed:
+            setting = failed.setting or "ssl.truststore.location"
+            raise InvalidConfig(setting, f"nodes cannot connect to listener {security.name}: {failed}") from None
+
     async def connect(self, host: str, port: int, options: LinkOptions) -> Link:
         """As `Link.connect`, which see for its errors."""
-        from ottla.link import Link  # late: a quorum of one needs no links
+        from ottla.link import AuthenticationFailed, Link  # late: a quorum of one needs no links
 
         security = self._security()
         if security is not UNSECURED:
-            options = replace(options, security=link_security(security))
+            try:
+                options = replace(options, security=link_security(security))
+            except InvalidConfig as wrong:
+                raise AuthenticationFailed(f"{host}:{port}", f"{host}:{port} cannot be connected to: {wrong}") from None
         return await Link.connect(self._network, host, port, options, self._randomness)

@@ -312,8 +312,7 @@ _WORDS: dict[str, str] = {
     ),
     "ssl.keystore.key": "The private key of ssl.keystore.certificate.chain as PEM text.",
     "ssl.keystore.location": (
-        "The file with the node's certificate, its chain and its private key: PEM, JKS or PKCS12. PKCS12 needs "
-        "ottla[security]."
+        "The file with the node's certificate, its chain and its private key: PEM, JKS or PKCS12. PKCS12 needs ottla[security]."
     ),
     "ssl.keystore.password": "The password of ssl.keystore.location, for JKS and PKCS12.",
     "ssl.keystore.type": "The kind of ssl.keystore.location: JKS, PKCS12 or PEM.",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.peers.topics import await_true
-from tests.support.servers.certificates import Authority, Issued
+from tests.support.servers.certificates import PASSWORD, Authority, Issued
 from tests.support.servers.kafka_server import free_ports, properties_text
 from tests.support.servers.ottla_cluster import NODES, OttlaCluster
 from tests.support.servers.ottla_server import OTTLA, run_ottla, start_ottla
@@ -27,12 +27,27 @@ def tls_of(listener: str, authority: Authority, shown: Issued) -> dict[str, obje
     return {f"listener.name.{listener.lower()}.{name}": value for name, value in own.items()}
 
 
+def login_of(listener: str) -> dict[str, object]:
+    """Both sides of logins with PLAIN."""
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    text = f'{module} required username="node" password="{PASSWORD}" user_node="{PASSWORD}";'
+    return {
+        f"listener.name.{listener.lower()}.sasl.enabled.mechanisms": "PLAIN",
+        f"listener.name.{listener.lower()}.plain.sasl.jaas.config": text,
+    }
+
+
 @pytest.mark.slow
-def test_three_nodes_replicate_fail_over_and_end_transactions_over_tls(tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
+def test_three_nodes_replicate_fail_over_and_end_transactions(tmp_path: Path, protocol: str) -> None:
     authority = Authority(tmp_path / "ca")
     shown = authority.issue("node", ["IP:127.0.0.1"])
     settings: dict[str, object] = {
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:SSL,CONTROLLER:SSL",
+        "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,INTERNAL:{protocol},CONTROLLER:{protocol}",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        **login_of("internal"),
+        **login_of("controller"),
         "default.replication.factor": 3,
         "min.insync.replicas": 2,
         "transaction.state.log.replication.factor": 3,
