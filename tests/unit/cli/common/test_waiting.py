@@ -32,7 +32,7 @@ def test_goes_on_when_the_broker_is_there(late: LateBroker) -> None:
     with late.started_by_a_message() as said:
         topics = with_cluster_awaited(build_settings(late.address, {}), list_topics, LONG_S)
     assert list(topics) == ["orders"]
-    assert re.match(rf"waiting for a broker at {late.address}, \d+ s of 2 min: nothing listens at {late.address}", said[0])
+    assert re.match(rf"waiting for a broker at {late.address}, \d+ s of 2 min: .*nothing listens at {late.address}", said[0])
     assert said[-1].startswith(f"{late.address} answers after ")
 
 
