@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.authentication.accounts import ScramAccounts
 from ottla.broker.authentication.bearer import BearerExchange, TokenCheck
-from ottla.broker.authentication.delegation_tokens import TokenCredentials
 from ottla.broker.authentication.exchange import Exchange
-from ottla.broker.authentication.jwt import unsecured_check, unsecured_rules
+from ottla.broker.authentication.jwt import SignedRules, signed_check, unsecured_check, unsecured_rules
 from ottla.broker.authentication.listener_logins import ListenerLogins, Mechanism
 from ottla.broker.authentication.plain import PlainExchange, PlainUsers
 from ottla.broker.authentication.scram import ScramExchange
+from ottla.broker.authentication.token_credentials import TokenCredentials
+from ottla.broker.security import tls_options
+from ottla.broker.signing_keys import RefreshTimes, SigningKeys
 from ottla.config.broker_security import ListenerSecurity, ListenerSettings
 from ottla.config.jaas import JaasEntry, parse_jaas
 from ottla.config.values import InvalidConfig
+from ottla.env.key_sets import KeySetAddress
+from ottla.env.tls import TlsOptions
 from ottla.metadata.scram import MECHANISMS
 
 if TYPE_CHECKING:
@@ -28,6 +33,7 @@ _MODULES: Final = {
     "SCRAM-SHA-512": "ScramLoginModule",
     "OAUTHBEARER": "OAuthBearerLoginModule",
 }
+_BEARER: Final = "sasl.oauthbearer."
 _NONCES: Final = 1 << 160
 
 
@@ -39,6 +45,7 @@ class NodeLogins:
         self._settings = settings
         secret_key = settings.get("delegation.token.secret.key") or None
         tokens = TokenCredentials(secret_key, self._new_salt)
+        self._signing_keys: list[SigningKeys] = []
         self._accounts = {mechanism: ScramAccounts(mechanism, security, tokens) for mechanism in MECHANISMS}
 
     def of(self, security: ListenerSecurity) -> ListenerLogins | None:
@@ -58,7 +65,7 @@ class NodeLogins:
     def _exchanges(self, settings: ListenerSettings, security: ListenerSecurity, mechanism: str) -> Callable[[], Exchange]:
         entry = _jaas(settings, security, mechanism)
         if mechanism == "OAUTHBEARER":
-            check = self._token_check(settings, entry)
+            check = self._token_check(settings, security, entry)
             return lambda: BearerExchange(check, self._world.clock.now_ms)
         handler = settings.value("sasl.server.callback.handler.class", mechanism)
         if handler:
@@ -73,7 +80,16 @@ class NodeLogins:
         accounts = self._accounts[mechanism]
         return lambda: ScramExchange(accounts, f"{self._world.randomness.below(_NONCES):040x}")
 
-    def _token_check(self, settings: ListenerSettings, entry: JaasEntry | None) -> TokenCheck:
+    def start(self) -> None:
+        """Begin to read the key sets of the listeners' token issuers."""
+        for keys in self._signing_keys:
+            keys.start()
+
+    def close(self) -> None:
+        for keys in self._signing_keys:
+            keys.close()
+
+    def _token_check(self, settings: ListenerSettings, security: ListenerSecurity, entry: JaasEntry | None) -> TokenCheck:
         """The check of OAUTHBEARER's tokens: unsecured ones, unless a handler is set."""
         key, mechanism = "sasl.server.callback.handler.class", "OAUTHBEARER"
         handler = str(settings.value(key, mechanism) or "").rpartition(".")[2]
@@ -83,14 +99,57 @@ class NodeLogins:
                 return unsecured_check(unsecured_rules(options))
             except ValueError as error:
                 raise settings.refuse("sasl.jaas.config", f"cannot be used: {error}", mechanism) from None
+        if handler == "OAuthBearerValidatorCallbackHandler":
+            return signed_check(_signed_rules(settings), self._keys(settings, security))
         raise settings.refuse(
             key,
             f"is {handler}, a Java class that Ottla cannot run: use OAuthBearerValidatorCallbackHandler, or drop it",
             mechanism,
         )
 
+    def _keys(self, settings: ListenerSettings, security: ListenerSecurity) -> SigningKeys:
+        key, source = f"{_BEARER}jwks.endpoint.url", self._world.key_sets
+        url = settings.value(key, "OAUTHBEARER")
+        if not url:
+            raise settings.refuse(
+                key, "is not set: say where the keys are that sign tokens, https://… or file:///…", "OAUTHBEARER"
+            )
+        if not str(url).lower().startswith(("https://", "file:/")):
+            raise settings.refuse(key, f"is {url}: it must begin with https:// or file:///", "OAUTHBEARER")
+        if source is None:
+            raise settings.refuse(key, "cannot be used here: there are no key sets outside of the process", "OAUTHBEARER")
+        if find_spec("cryptography") is None:
+            raise settings.refuse(
+                key, "needs the package cryptography, which checks signatures: pip install 'ottla[security]'", "OAUTHBEARER"
+            )
+        times = RefreshTimes(
+            *(
+                _number(settings, f"{_BEARER}jwks.endpoint.{each}", "OAUTHBEARER")
+                for each in ("refresh.ms", "retry.backoff.ms", "retry.backoff.max.ms")
+            )
+        )
+        tls = tls_options(security, is_client=True) or TlsOptions()
+        keys = SigningKeys(source, KeySetAddress(str(url), tls=tls), times)
+        self._signing_keys.append(keys)
+        return keys
+
     def _new_salt(self) -> bytes:
         return f"{self._world.randomness.below(_NONCES):040x}".encode()
+
+
+def _signed_rules(settings: ListenerSettings) -> SignedRules:
+    def text(key: str) -> str | None:
+        value = settings.value(_BEARER + key, "OAUTHBEARER")
+        return str(value) if value else None
+
+    audience = settings.value(f"{_BEARER}expected.audience", "OAUTHBEARER")
+    return SignedRules(
+        name_claim=text("sub.claim.name") or "sub",
+        scope_claim=text("scope.claim.name") or "scope",
+        expected_audience=audience if isinstance(audience, tuple) else (),
+        expected_issuer=text("expected.issuer"),
+        clock_skew_ms=_number(settings, f"{_BEARER}clock.skew.seconds", "OAUTHBEARER") * 1000,
+    )
 
 
 def _jaas(settings: ListenerSettings, security: ListenerSecurity, mechanism: str) -> JaasEntry | None:

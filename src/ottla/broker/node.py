@@ -141,12 +141,14 @@ class Node:
         self.cluster_id = storage.locked.cluster_id
         quorum = await self._open_quorum(storage)
         is_alone = config.is_controller and quorum.is_alone
+        self._stopping.callback(self._logins.close)
         bound = await self._open_listeners(is_apart=config.is_broker and config.is_controller and not is_alone)
         self._watch_stores()
         if not is_alone:
             NodeLinks.to_controllers(self._world, self._settings).check()
             if config.is_broker:
                 NodeLinks.to_brokers(self._world, self._settings).check()
+        self._logins.start()
         controller_endpoints = endpoints_of(config.advertised_controller_listeners, bound)
         self._endpoints = endpoints_of(config.advertised_listeners, bound) if config.is_broker else controller_endpoints
         node = self._open_metadata(quorum, controller_endpoints)

@@ -13,6 +13,7 @@ from ottla.config.broker_log import BrokerLogConfig
 from ottla.config.listeners import SECURITY_PROTOCOLS, Listener
 from ottla.log.compaction.plan import CleanerSettings
 from ottla.metadata.controller.state import ControllerSettings
+from ottla.metadata.delegation_tokens import TokenSettings
 from ottla.metadata.image.cluster import Endpoint
 
 logger = logging.getLogger("ottla.node")
@@ -69,6 +70,12 @@ def controller_settings(cluster_id: str, settings: BrokerSettings) -> Controller
         unclean_election_interval_ms=config.unclean_leader_election_interval_ms,
         static=settings.static,
         topic_defaults=config.log.topic_defaults,
+        tokens=TokenSettings(
+            secret_key=config.delegation_token_secret_key or None,
+            lifetime_ms_max=config.delegation_token_max_lifetime_ms,
+            expiry_ms=config.delegation_token_expiry_time_ms,
+            check_interval_ms=config.delegation_token_expiry_check_interval_ms,
+        ),
     )
 
 

@@ -58,6 +58,12 @@ class BrokerConfig(Snapshot):
     socket_request_max_bytes: int
     socket_send_buffer_bytes: int
 
+    # Delegation tokens.
+    delegation_token_expiry_check_interval_ms: int
+    delegation_token_expiry_time_ms: int
+    delegation_token_max_lifetime_ms: int
+    delegation_token_secret_key: str | None
+
     # Topics, produce and fetch.
     auto_create_topics_enable: bool
     cordoned_log_dirs: tuple[str, ...]

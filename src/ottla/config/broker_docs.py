@@ -270,6 +270,12 @@ _WORDS: dict[str, str] = {
         "How long the transaction coordinator waits for the replicas of its own records and of the markers that end "
         "transactions. After that, records fail and markers are retried."
     ),
+    "delegation.token.expiry.check.interval.ms": "How often expired delegation tokens are removed.",
+    "delegation.token.expiry.time.ms": "How long a delegation token is valid after it was made or renewed.",
+    "delegation.token.max.lifetime.ms": "How long a delegation token can be renewed. Then a new one is needed.",
+    "delegation.token.secret.key": (
+        "The secret that delegation tokens are made with, the same on all nodes. Without it there are none."
+    ),
     "sasl.enabled.mechanisms": (
         "The mechanisms that clients may log in with: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. For one listener: "
         "listener.name.NAME.sasl.enabled.mechanisms."

@@ -13,6 +13,7 @@ from ottla.env.work import Helpers, InlineWorkers, Workers
 from ottla.ids import Uuid
 
 if TYPE_CHECKING:
+    from ottla.env.key_sets import KeySets
     from ottla.env.loop_watch import LoopWatch
 
 
@@ -43,3 +44,5 @@ class World(NamedTuple):
     """Watches the running loop; None: nothing does, as in the simulator, where no time passes during a turn."""
     compute: Workers = InlineWorkers()
     """Runs calls that compute for long without the interpreter lock, such as codecs; in place unless it is set."""
+    key_sets: KeySets | None = None
+    """Reads the keys that sign tokens for OAUTHBEARER; None: there is nowhere to read them from, as in the simulator."""

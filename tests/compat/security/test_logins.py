@@ -3,14 +3,13 @@
 import json
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.support.peers.raw_client import ConnectionClosed, RawClient
-from tests.support.servers.kafka_server import KafkaServer, ports_of
-from tests.support.servers.ottla_server import StartServer
-from tests.support.servers.sasl_server import ALICES_PASSWORD, RECEIVE_BYTES_MAX, SESSION_MS, sasl_properties
+from tests.support.peers.raw_client import RawClient
+from tests.support.peers.sasl_login import authenticate, is_closed, is_usable, shake
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.sasl_server import ALICES_PASSWORD, RECEIVE_BYTES_MAX, SESSION_MS
 
 from ottla.errors.codes import ErrorCode
 from ottla.link.scram import ScramClient
@@ -25,47 +24,6 @@ MECHANISMS = ["OAUTHBEARER", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 PLAIN_ALICE = f"\0alice\0{ALICES_PASSWORD}".encode()
 PLAIN_BOB = b"\0bob\0bob-secret"
 VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
-
-
-@pytest.fixture(scope="module")
-def server(start_server: StartServer) -> Iterator[KafkaServer]:
-    with start_server(sasl_properties()) as server:
-        yield server
-
-
-@pytest.fixture
-def dial(server: KafkaServer) -> Iterator[Any]:
-    """Makes clients of a listener."""
-    ports, clients = ports_of(server.properties), []
-
-    def connect(listener: str = "SASL") -> RawClient:
-        clients.append(RawClient(ports[listener]))
-        return clients[-1]
-
-    yield connect
-    for client in clients:
-        client.close()
-
-
-def shake(client: RawClient, mechanism: str = "PLAIN", version: int = 1) -> Any:
-    return client.request(SaslHandshakeRequest(mechanism=mechanism), version)
-
-
-def authenticate(client: RawClient, message: bytes, version: int = 2) -> Any:
-    return client.request(SaslAuthenticateRequest(auth_bytes=message), version)
-
-
-def is_closed(client: RawClient) -> bool:
-    """Whether the server ends the connection without another byte."""
-    try:
-        client.receive_frame()
-    except ConnectionClosed:
-        return True
-    return False
-
-
-def is_usable(client: RawClient) -> bool:
-    return bool(client.request(MetadataRequest(topics=[]), 12).brokers)
 
 
 def test_a_login_with_plain(dial: Any) -> None:
@@ -381,11 +339,11 @@ def test_another_request_in_the_middle_of_a_later_login(dial: Any) -> None:
 # Secrets
 
 
-def test_no_secret_is_logged(server: KafkaServer, dial: Any) -> None:
+def test_no_secret_is_logged(sasl_server: KafkaServer, dial: Any) -> None:
     """After all these logins, right and wrong ones."""
     client = dial()
     shake(client)
     authenticate(client, b"\0alice\0a-wrong-secret")
-    log = server.log_text()
+    log = sasl_server.log_text()
     for secret in (ALICES_PASSWORD, "bob-secret", "admin-secret", "a-wrong-secret", "a key for tests"):
         assert secret not in log

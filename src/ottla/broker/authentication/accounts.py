@@ -11,9 +11,10 @@ import hmac
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ottla.broker.authentication.delegation_tokens import TokenCredentials, principal_of
 from ottla.broker.authentication.scram import Account, Credential
+from ottla.broker.authentication.token_credentials import TokenCredentials
 from ottla.ids import Principal
+from ottla.metadata.delegation_tokens import principal_of
 from ottla.metadata.image.security import CredentialKey, SecurityImage
 from ottla.metadata.scram import ITERATIONS_MIN, MECHANISMS
 from ottla.wire.messages.metadata_records import UserScramCredentialRecord

@@ -206,6 +206,19 @@ SERVED: Final[dict[int, ServedApi]] = {
     ApiKey.DESCRIBE_ACLS: ServedApi("admin.describe_acls", "admin.describe_acls", checks=(_DESCRIBE_CLUSTER,)),
     ApiKey.CREATE_ACLS: ServedApi("admin.create_acls", "admin.create_acls", checks=(_ALTER_CLUSTER,), is_searched=True),
     ApiKey.DELETE_ACLS: ServedApi("admin.delete_acls", "admin.delete_acls", checks=(_ALTER_CLUSTER,), is_searched=True),
+    ApiKey.CREATE_DELEGATION_TOKEN: ServedApi("admin.delegation_tokens", "admin.delegation_tokens", is_searched=True),
+    ApiKey.RENEW_DELEGATION_TOKEN: ServedApi("admin.delegation_tokens", "admin.delegation_tokens", is_searched=True),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: ServedApi("admin.delegation_tokens", "admin.delegation_tokens", is_searched=True),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: ServedApi("admin.delegation_tokens", "admin.delegation_tokens"),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: ServedApi(
+        "admin.describe_user_scram_credentials", "admin.describe_user_scram_credentials", checks=(_DESCRIBE_CLUSTER,)
+    ),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ServedApi(
+        "admin.alter_user_scram_credentials",
+        "admin.alter_user_scram_credentials",
+        checks=(_ALTER_CLUSTER,),
+        is_searched=True,
+    ),
     ApiKey.DESCRIBE_CONFIGS: ServedApi(
         "admin.describe_configs",
         "admin.describe_configs",

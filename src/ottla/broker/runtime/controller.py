@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.broker.runtime import activation
 from ottla.broker.runtime.large_decisions import LargeDecision, decide_and_replay, is_large
-from ottla.broker.runtime.periodic_elections import PeriodicElections
+from ottla.broker.runtime.periodic_decisions import PeriodicDecisions
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.controller.apis import DECISIONS, decision_of
 from ottla.metadata.controller.brokers import fence_silent_brokers
 from ottla.metadata.controller.decision import Asker, Decision
 from ottla.metadata.controller.state import ControllerSettings, ControllerState
+from ottla.metadata.delegation_tokens import TokenSettings
 from ottla.metadata.image.cluster import Endpoint
 from ottla.metadata.image.image import MetadataImage
 from ottla.wire.api_table import ApiKey
@@ -82,7 +83,7 @@ class ControllerRuntime:
         self._is_free = asyncio.Event()
         """Clear while a large decision is made."""
         self._is_free.set()
-        self._elections = PeriodicElections(settings, self.write)
+        self._periodic = PeriodicDecisions(settings, self.write)
         self._activated: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.own_broker_epoch: Callable[[], int] = lambda: _NOT_REGISTERED
         """Returns the epoch with which the broker in this process is registered, or -1."""
@@ -102,6 +103,11 @@ class ControllerRuntime:
     @property
     def node_id(self) -> int:
         return self._settings.node_id
+
+    @property
+    def token_settings(self) -> TokenSettings:
+        """The node's settings of delegation tokens."""
+        return self._settings.tokens
 
     @property
     def epoch(self) -> int:
@@ -157,7 +163,7 @@ class ControllerRuntime:
         logger.info("controller %d is active in epoch %d", self.node_id, epoch)
         if not self._activated.done():
             self._activated.set_result(None)
-        self._elections.start()
+        self._periodic.start()
         self._check_in(self._settings.session_timeout_ms + 1)  # every broker has a session from now on, or registers again
 
     def _append_first_records(self, image: MetadataImage) -> None:
@@ -224,8 +230,8 @@ class ControllerRuntime:
         self._fencing = asyncio.get_running_loop().call_later(wait_ms / 1000, self._fence_silent_brokers)
 
     def close(self) -> None:
-        """Stop watching brokers and holding elections."""
-        self._elections.stop()
+        """Stop watching brokers and making periodic decisions."""
+        self._periodic.stop()
         if self._fencing is not None:
             self._fencing.cancel()
             self._fencing = None
@@ -268,6 +274,7 @@ class ControllerRuntime:
             await self._is_free.wait()
         self._check_active()
         self.state.next_offset = self._quorum.end_offset  # the quorum may have appended control records
+        self.state.unix_ms = self._world.clock.now_ms()
         decision = decide(self.state, self._now_ms())
         try:
             if decision.raises_kraft_version:
@@ -299,6 +306,7 @@ class ControllerRuntime:
         while True:
             self._check_active()
             state.next_offset = self._quorum.end_offset
+            state.unix_ms = self._world.clock.now_ms()
             call = partial(decide_and_replay, decide, state, self._now_ms(), self._quorum)
             large = await self._world.compute.run(call)
             if self.state is not state:

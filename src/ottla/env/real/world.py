@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ottla.env.key_sets import KeySetAddress
 from ottla.env.real.clock import RealClock
 from ottla.env.real.disk import RealDisk
 from ottla.env.real.helpers import ProcessHelpers
@@ -16,13 +17,30 @@ from ottla.env.real.workers import ThreadWorkers, compute_workers
 from ottla.env.world import World
 
 
+class _KeySets:
+    """`RealKeySets`, imported when the first key set is read: few nodes need HTTP."""
+
+    def read(self, address: KeySetAddress) -> bytes:
+        from ottla.env.real.key_sets import RealKeySets
+
+        return RealKeySets().read(address)
+
+
 @contextmanager
 def real_world() -> Iterator[World]:
     """A `World` whose threads end with the block."""
     workers, compute, watch = ThreadWorkers(), compute_workers(), RealLoopWatch()
     try:
         yield World(
-            RealDisk(workers), RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers(), process_usage, watch, compute
+            RealDisk(workers),
+            RealClock(),
+            RealNetwork(),
+            RealRandomness(),
+            ProcessHelpers(),
+            process_usage,
+            watch,
+            compute,
+            _KeySets(),
         )
     finally:
         watch.stop()

@@ -36,10 +36,19 @@ DECISIONS: Final[dict[int, tuple[str, str]]] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: ("producer_ids", "allocate_producer_ids"),
     ApiKey.CONTROLLER_REGISTRATION: ("controllers", "register_controller"),
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: ("directories", "assign_replicas_to_dirs"),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ("scram_credentials", "alter_scram_credentials"),
+    ApiKey.CREATE_DELEGATION_TOKEN: ("delegation_tokens", "create_token"),
+    ApiKey.RENEW_DELEGATION_TOKEN: ("delegation_tokens", "renew_token"),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: ("delegation_tokens", "expire_token"),
 }
 """API key → module of this package, and function."""
 
-_BY_ASKER: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.UPDATE_FEATURES})
+_BY_ASKER: Final = frozenset(
+    {
+        *(ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.UPDATE_FEATURES),
+        *(ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN),
+    }
+)
 """Their response depends on the version of the request or on who asks."""
 
 _found: dict[int, Decide] = {}

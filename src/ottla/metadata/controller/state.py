@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.config.topic import LogConfig
 from ottla.metadata.controller.sessions import BrokerSessions
+from ottla.metadata.delegation_tokens import TokenIds, TokenSettings
 from ottla.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, SUPPORTED_FEATURES
 from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import MetadataImage, Provenance
@@ -44,6 +45,7 @@ class ControllerSettings(NamedTuple):
     topic_defaults: LogConfig = LogConfig()
     """The node's defaults for topics; new settings of a topic are validated together with them."""
     supported_features: Mapping[str, tuple[int, int]] = SUPPORTED_FEATURES
+    tokens: TokenSettings = TokenSettings()
 
 
 class ControllerState:
@@ -64,6 +66,9 @@ class ControllerState:
         """The voters of the quorum. All of them must support a feature level before it is finalised."""
         self.next_offset = self.image.provenance.offset + 1
         """The offset of the next record. The owner also sets it after control records, which the state does not see."""
+        self.unix_ms = 0
+        """The time since 1970, for what is in records and outlives this process. Its host sets it before a decision."""
+        self.token_ids = TokenIds()
         self._registration_offsets: dict[int, int] = {}
 
     @property

@@ -9,7 +9,7 @@ from tests.support.nodes.controller_cluster import ControllerCluster
 from tests.support.nodes.quorum_node import QuorumNode, setting
 
 from ottla.broker.runtime.metadata_log import MetadataBatch, PreparedChange
-from ottla.broker.runtime.periodic_elections import PeriodicElections
+from ottla.broker.runtime.periodic_decisions import PeriodicDecisions
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
@@ -498,7 +498,7 @@ class Controller:
             self.cluster.add_broker(broker_id)
         self.decided: list[str] = []
         self.refusals = 0
-        self.elections = PeriodicElections(ControllerSettings("c", 1, **settings), self.write)
+        self.elections = PeriodicDecisions(ControllerSettings("c", 1, **settings), self.write)
 
     async def write(self, decide: Callable[[ControllerState, int], Decision[bool]]) -> bool:
         self.decided.append(decide.__name__)

@@ -1,6 +1,8 @@
-"""Elections that the active controller holds from time to time: preferred leaders, and unclean ones where topics allow them.
+"""What the active controller decides from time to time: elections (preferred leaders, and unclean ones where topics allow
+them), and which delegation tokens have expired.
 
-Settings: `auto.leader.rebalance.enable`, `leader.imbalance.check.interval.seconds`, `unclean.leader.election.interval.ms`.
+Settings: `auto.leader.rebalance.enable`, `leader.imbalance.check.interval.seconds`, `unclean.leader.election.interval.ms`,
+`delegation.token.expiry.check.interval.ms`.
 Runs between `start` and `stop`, on the controller's event loop.
 """
 
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.controller")
 
 
-class PeriodicElections:
-    """The elections of one controller; `write` commits a decision and returns its response."""
+class PeriodicDecisions:
+    """The decisions of one controller; `write` commits one and returns whether there is more to decide."""
 
     def __init__(self, settings: ControllerSettings, write: Write) -> None:
         self._settings = settings
@@ -39,6 +41,8 @@ class PeriodicElections:
         self._wait("elect_unclean_leaders", self._settings.unclean_election_interval_ms)
         if self._settings.leader_balance_interval_ms is not None:
             self._wait("balance_leaders", self._settings.leader_balance_interval_ms)
+        if self._settings.tokens.secret_key is not None:
+            self._wait("remove_expired_tokens", self._settings.tokens.check_interval_ms)
 
     def stop(self) -> None:
         """The controller is not active any more, or stops."""
@@ -52,17 +56,17 @@ class PeriodicElections:
         self._timers[name] = asyncio.get_running_loop().call_later(interval_ms / 1000, self._begin, name, interval_ms)
 
     def _begin(self, name: str, interval_ms: int) -> None:
-        task = watched(f"the controller's task {name}", self._hold(name))
+        task = watched(f"the controller's task {name}", self._decide(name))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         self._wait(name, interval_ms)
 
-    async def _hold(self, name: str) -> None:
-        from ottla.metadata.controller import elections  # late: not needed at a start
+    async def _decide(self, name: str) -> None:
+        from ottla.metadata.controller import delegation_tokens, elections  # late: not needed at a start
 
-        decide: Decide = getattr(elections, name)
+        decide: Decide = getattr(delegation_tokens if "token" in name else elections, name)
         try:
             while await self._write(decide):
                 pass  # each decision has a limit, and other requests come between two
         except KafkaError as refused:
-            logger.info("no elections now: %s", refused)  # the controller is not active any more, or its node stops
+            logger.info("%s: not now: %s", name, refused)  # the controller is not active any more, or its node stops

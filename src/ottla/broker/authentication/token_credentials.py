@@ -1,34 +1,21 @@
-"""Delegation tokens as credentials: the HMAC that is a token's password, and the SCRAM credentials made of it.
+"""The SCRAM credentials of delegation tokens, whose password is their HMAC (`metadata/delegation_tokens.py`).
 
-The metadata log has a token's id, owner and times, never its HMAC: every node makes that with delegation.token.secret.key. Its
-SCRAM credentials take milliseconds, so they are made in a worker thread when the token is first used here, and kept.
+Making one takes milliseconds, so it is done in a worker thread when the token is first used on this node, and kept.
 """
 
 from __future__ import annotations
 
-import hmac
 from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
 from ottla.broker.authentication.scram import Credential
-from ottla.ids import Principal
+from ottla.metadata.delegation_tokens import token_hmac
 from ottla.metadata.scram import HASH_NAMES, ITERATIONS_MIN, keys_of, salted_password
 
 KEPT_MAX: Final = 10_000
 """So many credentials are kept; the one that was not used for longest is dropped."""
-
-
-def token_hmac(secret_key: str, token_id: str) -> bytes:
-    """The HMAC of a token."""
-    return hmac.digest(secret_key.encode(), token_id.encode(), "sha512")
-
-
-def principal_of(text: str) -> Principal:
-    """The principal in a token's record, such as `User:alice`."""
-    type_, _, name = text.partition(":")
-    return Principal(type_, name)
 
 
 class TokenCredentials:
