@@ -104,7 +104,7 @@ class Story:
         self.pipeline = RequestPipeline(held.services)
         self.pipeline.authorization.authorizer = self.authorizer
         self.pipeline.throttling.rule = self.throttle
-        assert self.pipeline._route(self.info, API_KEY) is not None
+        assert self.pipeline.route_of(self.info, API_KEY) is not None
         self.answers = FrameAnswers(held.services)
         await self.join("classic", None)
         await self.join("static", "instance")

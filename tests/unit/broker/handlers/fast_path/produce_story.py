@@ -67,7 +67,7 @@ class Story:
         self.pipeline = RequestPipeline(held.services)
         self.pipeline.authorization.authorizer = self.authorizer
         self.pipeline.throttling.rule = self.throttle
-        assert self.pipeline._route(self.info, 0) is not None
+        assert self.pipeline.route_of(self.info, 0) is not None
         self.answers = FrameAnswers(held.services)
 
     async def tell(self) -> dict[str, Any]:

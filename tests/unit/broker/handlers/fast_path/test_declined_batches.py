@@ -74,7 +74,7 @@ async def produced(
     held = await HeldPartitions.open()
     await held.make_topic("t", 3, config)
     pipeline = RequestPipeline(held.services)
-    assert pipeline._route(INFO, 0) is not None
+    assert pipeline.route_of(INFO, 0) is not None
     data = [PartitionProduceData(index=index, records=bytes(batch)) for index, batch in zip(indexes, batches, strict=False)]
     request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=data)])
     checksums.clear()
