@@ -572,9 +572,9 @@ def print_lines(heading: str, rules: Iterable[AclBinding]) -> None:
         access = ", ".join(f"{name}={text[name]}" for name in ("principal", "host", "operation", "permissionType"))
         by_resource.setdefault(pattern, []).append(f"({access})")
     for pattern, accesses in by_resource.items():
-        say(f"{heading} `{pattern}`: ")
+        say(f"{heading} `{pattern}`:")
         for access in accesses:
-            say(" ", access)
+            say("", access)
         say("")
 
 

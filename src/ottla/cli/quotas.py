@@ -224,7 +224,7 @@ def show(found: Mapping[QuotaEntity, Mapping[str, float]], as_json: bool, plain:
         print_json([{"entity": as_json_entity(entity), "quotas": quotas} for entity, quotas in found.items()])
     elif not is_for_people(as_json, plain):
         for entity, quotas in found.items():
-            values = ", ".join(f"{key}={value}" for key, value in quotas.items())
+            values = ", ".join(f"{key}={_javas_text(value)}" for key, value in quotas.items())
             say(f"Quota configs for {_kafkas_text(entity)} are {values}")
     elif found:
         rows = [
@@ -242,6 +242,17 @@ def text_of(entity: QuotaEntity) -> str:
     said = {DEFAULT_ENTITY: "every other {}", ANY_ENTITY: "any {}"}
     parts = zip(("user", "client", "address"), entity, strict=True)
     return ", ".join(said.get(name, f"{{}} {name}").format(kind) for kind, name in parts if name)
+
+
+def _javas_text(value: float) -> str:
+    """A number as Java prints it: 1.0E7 from ten million on."""
+    if 1e-3 <= value < 1e7:
+        return repr(value)
+    for count in range(1, 17):
+        digits, _, power = f"{value:.{count}e}".partition("e")
+        if float(f"{digits}e{power}") == value:
+            break
+    return f"{digits}E{int(power)}"
 
 
 def _kafkas_text(entity: QuotaEntity) -> str:

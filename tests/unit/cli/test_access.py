@@ -175,9 +175,9 @@ def test_rules_are_added_in_both_spellings(ottla: RunOttla, node: FakeNode, word
     said = ottla("acls", *words)
     assert said.rc == 0, said.err
     assert said.lines[0] == (
-        "Adding ACLs for resource `ResourcePattern(resourceType=TOPIC, name=orders-, patternType=PREFIXED)`: "
+        "Adding ACLs for resource `ResourcePattern(resourceType=TOPIC, name=orders-, patternType=PREFIXED)`:"
     )
-    assert said.lines[1] == " \t(principal=User:alice, host=10.0.0.1, operation=READ, permissionType=ALLOW)"
+    assert said.lines[1] == "\t(principal=User:alice, host=10.0.0.1, operation=READ, permissionType=ALLOW)"
     (request,) = node.asked_for(CreateAclsRequest)
     assert [(each.principal, each.operation, each.host) for each in request.creations] == [
         (ALICE, READ, "10.0.0.1"),

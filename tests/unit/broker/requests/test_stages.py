@@ -14,6 +14,7 @@ from tests.unit.broker.test_node import Stage
 
 from ottla.broker.channel.forwarded import ForwardedRequest, answer_forwarded
 from ottla.broker.node import Node
+from ottla.broker.requests import pipeline
 from ottla.broker.requests.apis import SERVED, Quota, checks_of
 from ottla.broker.requests.context import ConnectionInfo
 from ottla.broker.requests.parked import Parked
@@ -26,7 +27,7 @@ from ottla.wire.api_table import ApiKey
 from ottla.wire.apis import APIS
 from ottla.wire.base import Message
 from ottla.wire.codec import decode_all
-from ottla.wire.headers import encode_request, read_response_header
+from ottla.wire.headers import encode_request, encode_response, read_response_header
 from ottla.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -185,6 +186,23 @@ def test_throttle_time_is_in_the_response_and_the_request_is_counted() -> None:
         assert usage.request_bytes > 0
         await ask(node, BrokerHeartbeatRequest(broker_id=1), on_controller=True)
         assert len(throttle.used) == 1, "requests between nodes are not slowed down"
+
+    on_a_node(work)
+
+
+def test_throttled_response_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[Message] = []
+
+    def encode(response: Message, version: int, correlation_id: int) -> list[Any]:
+        encoded.append(response)
+        return encode_response(response, version, correlation_id)
+
+    monkeypatch.setattr(pipeline, "encode_response", encode)
+
+    async def work(node: Node) -> None:
+        node.pipeline.throttling.rule = Throttling(1500)
+        assert (await ask(node, offsets_of("one"))).throttle_time_ms == 1500
+        assert len(encoded) == 1
 
     on_a_node(work)
 
