@@ -200,6 +200,7 @@ def test_throttled_response_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(pipeline, "encode_response", encode)
 
     async def work(node: Node) -> None:
+        encoded.clear()
         node.pipeline.throttling.rule = Throttling(1500)
         assert (await ask(node, offsets_of("one"))).throttle_time_ms == 1500
         assert len(encoded) == 1
