@@ -61,13 +61,12 @@ if TYPE_CHECKING:
     from ottla.client_core.json_values import JsonOf, json_of
     from ottla.client_core.metadata import PartitionInfo
     from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
-    from ottla.client_core.producer.delivery import RecordMetadata
-    from ottla.client_core.producer.finishing import Finish, PreparedTransaction, TransactionIdentity
+    from ottla.client_core.producer.batch import RecordMetadata
+    from ottla.client_core.producer.prepared_transactions import Finish, PreparedTransaction, TransactionIdentity
     from ottla.ids import TopicPartition, Uuid
     from ottla.records.columns import Columns
     from ottla.records.kernels import Delivery
-    from ottla.worker.dead_letters import DeadLetters
-    from ottla.worker.retry import Retry
+    from ottla.worker.core import DeadLetters, Retry
     from ottla.worker.sync import Worker
 
 __version__ = "0.1.0.dev0"
@@ -255,8 +254,8 @@ _NAMES = {
         "ConsumerGroupMetadata",
         "OffsetAndMetadata",
     ),
-    "ottla.client_core.producer.delivery": ("RecordMetadata",),
-    "ottla.client_core.producer.finishing": (
+    "ottla.client_core.producer.batch": ("RecordMetadata",),
+    "ottla.client_core.producer.prepared_transactions": (
         "Finish",
         "PreparedTransaction",
         "TransactionIdentity",
@@ -264,8 +263,7 @@ _NAMES = {
     "ottla.ids": ("TopicPartition", "Uuid"),
     "ottla.records.columns": ("Columns",),
     "ottla.records.kernels": ("Delivery",),
-    "ottla.worker.dead_letters": ("DeadLetters",),
-    "ottla.worker.retry": ("Retry",),
+    "ottla.worker.core": ("DeadLetters", "Retry"),
     "ottla.worker.sync": ("Worker",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}

@@ -17,7 +17,7 @@ STANDARD_MODULES = {"bisect", "copy", "copyreg", "dataclasses", "fcntl", "import
 """What a producer needs of the standard library beside asyncio and logging. Modules with an underscore are parts of these."""
 LATE_MODULES = {
     "ottla.client.producer.arrow",
-    "ottla.client_core.producer.finishing",
+    "ottla.client_core.producer.prepared_transactions",
     "ottla.client_core.producer.transactions",
     "ottla.client_core.telemetry",
     "ottla.env.real.disk",

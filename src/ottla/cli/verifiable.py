@@ -34,7 +34,7 @@ from ottla.client.consumer.asynchronous import Consumer
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.client.producer.asynchronous import Producer
 from ottla.client.world import ClientWorld
-from ottla.client_core.producer.delivery import RecordMetadata
+from ottla.client_core.producer.batch import RecordMetadata
 from ottla.config.client.kinds import CONSUMER, PRODUCER
 from ottla.errors import AuthenticationError, FencedInstanceIdError, KafkaError, WakeupError
 from ottla.ids import TopicPartition

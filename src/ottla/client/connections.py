@@ -23,9 +23,20 @@ from ottla.client.world import ClientWorld
 from ottla.client_core.backoff import Backoff
 from ottla.client_core.machine import CONTROLLER, Channel
 from ottla.client_core.metadata import Metadata, Node
-from ottla.link import AuthenticationFailed, ConnectFailed, EncryptionFailed, Link, LinkError, LinkOptions
+from ottla.errors import AuthenticationError, KafkaError, NetworkError, TimeoutError, UnsupportedVersionError
+from ottla.link import (
+    AuthenticationFailed,
+    ConnectFailed,
+    EncryptionFailed,
+    Link,
+    LinkError,
+    LinkOptions,
+    NoCommonVersion,
+    RequestTimedOut,
+)
+from ottla.wire.base import EncodeError
 
-if TYPE_CHECKING:  # commands measure nothing: they start sooner without
+if TYPE_CHECKING:
     from ottla.client.metrics import ClientMetrics
 
 logger = logging.getLogger("ottla.client")
@@ -368,3 +379,17 @@ def _mark_retrieved(attempt: asyncio.Task[Link]) -> None:
     """The loop must not log a failure that no request waits for any more."""
     if not attempt.cancelled():
         attempt.exception()
+
+
+# Turns failures of connections into the errors that machines and users see.
+
+
+def kafka_error(failure: LinkError | EncodeError) -> KafkaError:
+    """The `KafkaError` for a request that got no answer."""
+    if isinstance(failure, NoCommonVersion | EncodeError):
+        return UnsupportedVersionError(str(failure))
+    if isinstance(failure, RequestTimedOut):
+        return TimeoutError(str(failure))
+    if isinstance(failure, AuthenticationFailed):
+        return AuthenticationError(str(failure))
+    return NetworkError(str(failure), is_unsent=isinstance(failure, ConnectFailed))

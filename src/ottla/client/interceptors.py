@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.client_core.offsets import OffsetAndMetadata
-from ottla.client_core.producer.delivery import RecordMetadata
+from ottla.client_core.producer.batch import RecordMetadata
 from ottla.client_core.serializers import own_object
 from ottla.config.client import ClientSettings, load
 from ottla.errors import ConfigError, KafkaError

@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from ottla.client.connections import ConnectionPool
-from ottla.client.failures import kafka_error
+from ottla.client.connections import ConnectionPool, kafka_error
 from ottla.client_core.machine import Connect, Machine, Rebootstrap, Request
 from ottla.env.clock import Clock
 from ottla.errors import KafkaError, exception_of

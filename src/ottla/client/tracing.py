@@ -19,7 +19,7 @@ from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 from ottla import __version__
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.client.interceptors import Headers, ProducerRecord
-from ottla.client_core.producer.delivery import RecordMetadata
+from ottla.client_core.producer.batch import RecordMetadata
 
 _KEY_CHARS_MAX = 128
 

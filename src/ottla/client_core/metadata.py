@@ -9,7 +9,7 @@ that the cluster refuses is asked for again after the backoff, also if it is giv
 
 Leaders carry epochs, and an older epoch never replaces a newer one of the same topic id: a broker that lags behind must not
 send the client back to a deposed leader. A topic that was deleted and created again has another id, and its epochs start over.
-Its former ids are ignored, and the topic is asked for again (`former_ids.py`).
+Its former ids are ignored, and the topic is asked for again.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ottla.client_core.backoff import Backoff
 from ottla.client_core.machine import ANY_NODE, Rebootstrap, Request
-from ottla.client_core.recovery import Recovery, RecoverySettings
-from ottla.errors import KafkaError, NetworkError, exception_of
+from ottla.errors import KafkaError, NetworkError, RebootstrapRequiredError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
 from ottla.errors.texts import listed
 from ottla.ids import ZERO_UUID, Uuid, uuid_text
@@ -33,7 +32,141 @@ from ottla.wire.messages.metadata import (
 )
 
 if TYPE_CHECKING:
-    from ottla.client_core.former_ids import FormerIds
+    pass
+
+
+# `Recovery`: when a client gives up the brokers that it knows and starts again from its bootstrap servers (KIP-1102).
+#
+# Time counts from the first request for metadata after the last success. When it exceeds
+# `metadata.recovery.rebootstrap.trigger.ms`, a rebootstrap is due; the time then starts over. A cluster can also ask for one,
+# by REBOOTSTRAP_REQUIRED in a Metadata response. With `metadata.recovery.strategy=none` neither happens.
+#
+# Part of a machine, not one itself: the owner counts `due_ms` among its deadlines.
+
+_REQUIRED = "the cluster told this client to start again from its bootstrap servers (REBOOTSTRAP_REQUIRED)"
+
+
+class RecoverySettings(Protocol):
+    """The settings that recovery depends on; every client has them."""
+
+    @property
+    def metadata_recovery_strategy(self) -> str: ...
+    @property
+    def metadata_recovery_rebootstrap_trigger_ms(self) -> int: ...
+
+
+class Recovery:
+    """Counts the time without metadata."""
+
+    def __init__(self, settings: RecoverySettings) -> None:
+        self._is_on = settings.metadata_recovery_strategy == "rebootstrap"
+        self._trigger_ms = settings.metadata_recovery_rebootstrap_trigger_ms
+        self._since_ms: int | None = None
+        self._is_required = False
+
+    def asked(self, now_ms: int) -> None:
+        """Metadata is asked for."""
+        if self._since_ms is None:
+            self._since_ms = now_ms
+
+    def succeeded(self) -> None:
+        """Metadata has come."""
+        self._since_ms = None
+
+    def required(self) -> KafkaError:
+        """The cluster asked for a rebootstrap: the error of the request that it refused."""
+        if not self._is_on:
+            text = f"{_REQUIRED}, which metadata.recovery.strategy=none forbids: set it to rebootstrap, or make a new client"
+            return RebootstrapRequiredError(text)
+        self._is_required = True
+        return NetworkError(_REQUIRED)
+
+    def due_ms(self) -> int | None:
+        """When a rebootstrap is due; None: not as things are."""
+        if self._is_required:
+            return 0
+        if self._since_ms is None or not self._is_on:
+            return None
+        return self._since_ms + self._trigger_ms + 1
+
+    def begin(self, now_ms: int) -> str | None:
+        """The reason for a rebootstrap that begins now; None if none is due."""
+        due_ms = self.due_ms()
+        if due_ms is None or now_ms < due_ms:
+            return None
+        reason = _REQUIRED
+        if not self._is_required:
+            reason = f"no metadata came for {self._trigger_ms} ms (metadata.recovery.rebootstrap.trigger.ms)"
+        self._is_required = False
+        self._since_ms = now_ms
+        return reason
+
+
+# `FormerIds`: the ids that topics had before they were deleted and created again.
+#
+# A broker that lags behind still answers with a topic's former id. Topic ids are never used twice, so an id that another one
+# has replaced is old news: a consumer that took it would reset its positions, and again at the next answer of a current
+# broker.
+#
+# A client can also meet the ids in the wrong order: the current one first, then the former one from a broker that lags, which
+# looks like a topic that was created again. So a replaced id is ignored only for `IGNORED_MS_MAX`, counted from its first
+# answer in a row. An answer with the id that is known ends the row.
+#
+# Memory is bounded: `IDS_MAX` ids of a topic, and those of the `TOPICS_MAX` topics that were forgotten last.
+
+IDS_MAX = 3
+TOPICS_MAX = 1_000
+IGNORED_MS_MAX = 5_000
+
+
+class _Former:
+    """The former ids of one topic."""
+
+    __slots__ = ("ids", "ignored_since_ms")
+
+    def __init__(self) -> None:
+        self.ids: list[Uuid] = []
+        """Oldest first. While the topic is not known, the last one is the id that it had until then."""
+        self.ignored_since_ms: int | None = None
+
+
+class FormerIds:
+    """The former ids of all topics, by name."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, _Former] = {}
+
+    def forgotten(self, name: str, topic_id: Uuid) -> None:
+        """The topic with this id is gone, or another id replaces it."""
+        if topic_id == ZERO_UUID:
+            return
+        former = self._topics.pop(name, None) or _Former()
+        former.ids = [*former.ids, topic_id][-IDS_MAX:]
+        self._topics[name] = former
+        if len(self._topics) > TOPICS_MAX:
+            del self._topics[next(iter(self._topics))]
+
+    def takes(self, name: str, topic_id: Uuid, known: Uuid | None, now_ms: int) -> bool:
+        """Whether an answer with this id counts. `known`: the topic's id until now; None if the topic is not known."""
+        former = self._topics.get(name)
+        if former is None:
+            return True
+        # Brokers without topic ids send zeros: they say nothing about the id.
+        current = former.ids[-1] if known is None or known == ZERO_UUID else known
+        if topic_id != current and topic_id in former.ids:
+            if former.ignored_since_ms is None:
+                former.ignored_since_ms = now_ms
+            if now_ms - former.ignored_since_ms < IGNORED_MS_MAX:
+                return False
+        former.ignored_since_ms = None
+        former.ids = [each for each in former.ids if each != topic_id]
+        if not former.ids:
+            del self._topics[name]
+        return True
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
 
 NO_LEADER = -1
 _STRICT_AUTO_CREATE_SINCE_VERSION = 4
@@ -418,8 +551,6 @@ class Metadata:
         if info is not None:
             self._names.pop(info.id, None)
             if self._former_ids is None:
-                from ottla.client_core.former_ids import FormerIds
-
                 self._former_ids = FormerIds()
             self._former_ids.forgotten(name, info.id)
 

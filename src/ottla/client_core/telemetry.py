@@ -19,16 +19,17 @@ It never asks more often than that, so a broker that answers nonsense does not k
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any, Protocol
+import math
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from ottla.client_core.machine import ANY_NODE, Request
-from ottla.client_core.metrics.registry import MetricsRegistry
-from ottla.client_core.telemetry_payload import DEFAULT_INTERVAL_MS, Payload, Subscription, TelemetryPayloads, subscription_of
+from ottla.client_core.metrics.registry import MetricsRegistry, Tags
 from ottla.errors import KafkaError, UnsupportedVersionError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
 from ottla.ids import ZERO_UUID, Uuid, uuid_text
-from ottla.records.compression import Codec
+from ottla.records.compression import Codec, compress
 from ottla.wire.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
@@ -36,6 +37,214 @@ from ottla.wire.messages.get_telemetry_subscriptions import (
 from ottla.wire.messages.push_telemetry import PushTelemetryRequest
 
 logger = logging.getLogger("ottla.client.telemetry")
+
+
+# What a client pushes to a cluster (KIP-714): the subscription, the metrics that it selects, and their deltas.
+#
+# With delta temporality a counter is pushed as its growth since the last push that a broker accepted. After a push with
+# unknown outcome the next one holds its growth too: events may be counted twice, but are never lost.
+
+# Encodes measurements as OpenTelemetry's MetricsData, the payload of PushTelemetry (KIP-714).
+#
+# Protocol buffers by hand, because the part that is needed is small: messages, strings, fixed64 and doubles. The fields that
+# are written, by number (opentelemetry/proto/metrics/v1/metrics.proto):
+#
+#     MetricsData      1 ResourceMetrics*
+#     ResourceMetrics  1 Resource        2 ScopeMetrics*
+#     Resource         1 KeyValue*
+#     ScopeMetrics     2 Metric*
+#     Metric           1 name            5 Gauge              7 Sum
+#     Gauge            1 NumberDataPoint*
+#     Sum              1 NumberDataPoint*   2 temporality (1 delta, 2 cumulative)   3 is_monotonic
+#     NumberDataPoint  2 start_time_unix_nano   3 time_unix_nano   4 as_double   6 as_int   7 KeyValue*
+#     KeyValue         1 key             2 AnyValue (1 string_value)
+#
+# ExportMetricsServiceRequest has the same bytes as MetricsData. Data points of one metric are together in one Metric.
+
+_DELTA, _CUMULATIVE = 1, 2
+_INT64_MAX = (1 << 63) - 1
+_NS_PER_MS = 1_000_000
+_FIXED64 = struct.Struct("<Q").pack
+_SFIXED64 = struct.Struct("<q").pack
+_DOUBLE = struct.Struct("<d").pack
+
+
+class DataPoint(NamedTuple):
+    """One number of one metric."""
+
+    metric: str
+    attributes: tuple[tuple[str, str], ...]
+    value: float
+    is_counter: bool
+    start_unix_ms: int = 0
+    """Of a counter: since when it counts. With delta temporality that is the previous push."""
+
+
+def encode_metrics(points: Iterable[DataPoint], resource: Mapping[str, str], time_unix_ms: int, *, is_delta: bool) -> bytes:
+    """The payload of one push; `resource` are the attributes of the client itself."""
+    time = b"\x19" + _FIXED64(time_unix_ms * _NS_PER_MS)
+    metrics: dict[tuple[str, bool], list[bytes]] = {}
+    for point in points:
+        metrics.setdefault((point.metric, point.is_counter), []).append(_message(1, _data_point(point, time)))
+    # Temporality and monotonicity follow the points of a sum.
+    sum_end = bytes((0x10, _DELTA if is_delta else _CUMULATIVE, 0x18, 1))
+    scope = b"".join(
+        _message(
+            2,
+            _string(1, name) + (_message(7, b"".join(encoded) + sum_end) if is_counter else _message(5, b"".join(encoded))),
+        )
+        for (name, is_counter), encoded in metrics.items()
+    )
+    return _message(1, _message(1, _attributes(1, resource.items())) + _message(2, scope))
+
+
+def _data_point(point: DataPoint, time: bytes) -> bytes:
+    start = b"\x11" + _FIXED64(point.start_unix_ms * _NS_PER_MS) if point.is_counter else b""
+    value = point.value
+    is_int = isinstance(value, int) and abs(value) <= _INT64_MAX
+    number = b"\x31" + _SFIXED64(int(value)) if is_int else b"\x21" + _DOUBLE(value)
+    return start + time + number + _attributes(7, point.attributes)
+
+
+def _attributes(field: int, attributes: Iterable[tuple[str, str]]) -> bytes:
+    return b"".join(_message(field, _string(1, key) + _message(2, _string(1, value))) for key, value in attributes)
+
+
+def _string(field: int, text: str) -> bytes:
+    return _message(field, text.encode("utf-8", "replace"))
+
+
+def _message(field: int, content: bytes) -> bytes:
+    """A field of wire type 2: tag, length, bytes. All field numbers here are below 16, so the tag is one byte."""
+    return bytes((field << 3 | 2,)) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+DEFAULT_INTERVAL_MS = 300_000
+"""Until a broker names another, and after errors that may pass."""
+INTERVAL_MIN_MS = 100
+"""The shortest push interval that Apache Kafka lets an operator set."""
+_PREFIX = "org.apache.kafka"
+_ALL = "*"
+
+_MetricKey = tuple[str, Tags]
+
+
+class Subscription(NamedTuple):
+    """What the cluster wants to get."""
+
+    id: int
+    prefixes: tuple[str, ...]
+    """Metrics whose names begin with one of them; none: nothing is pushed. A single "*" means all."""
+    interval_ms: int
+    codecs: tuple[Codec, ...]
+    """Accepted codecs, the preferred one first; none: uncompressed."""
+    bytes_max: int
+    is_delta: bool
+
+    def wants(self, name: str) -> bool:
+        """Whether it asks for the metric."""
+        return self.prefixes == (_ALL,) or name.startswith(self.prefixes)
+
+
+def subscription_of(response: GetTelemetrySubscriptionsResponse) -> Subscription:
+    """The subscription in a response without error. Codecs that are not known here are ignored."""
+    interval_ms = response.push_interval_ms if response.push_interval_ms > 0 else DEFAULT_INTERVAL_MS
+    known = frozenset(Codec)
+    return Subscription(
+        id=response.subscription_id,
+        prefixes=tuple(response.requested_metrics),
+        interval_ms=max(interval_ms, INTERVAL_MIN_MS),
+        codecs=tuple(Codec(each) for each in response.accepted_compression_types if each in known),
+        bytes_max=response.telemetry_max_bytes,
+        is_delta=response.delta_temporality,
+    )
+
+
+class _Selected(NamedTuple):
+    """A metric that the cluster wants, and its value to push."""
+
+    key: _MetricKey
+    value: float
+    point: DataPoint
+
+
+class Payload(NamedTuple):
+    """The content of one push."""
+
+    content: bytes
+    """Encoded and compressed; empty if no metric was selected."""
+    codec: Codec
+    counters: dict[_MetricKey, float]
+    unix_ms: int
+
+
+class TelemetryPayloads:
+    """Makes payloads, and remembers what was accepted."""
+
+    def __init__(self, metrics: MetricsRegistry, unix_ms: int) -> None:
+        self.resource: dict[str, str] = {}
+        self._metrics = metrics
+        self._started_unix_ms = unix_ms
+        self._accepted: dict[_MetricKey, tuple[float, int]] = {}
+
+    def accepted(self, payload: Payload) -> None:
+        """A broker has taken it: deltas count from there."""
+        self._accepted.update((key, (value, payload.unix_ms)) for key, value in payload.counters.items())
+
+    def start_over(self) -> None:
+        """The cluster wants the other temporality: deltas count from the start of the client."""
+        self._accepted.clear()
+
+    def make(self, subscription: Subscription, codec: Codec, now_ms: int, unix_ms: int) -> Payload:
+        """The payload to push now: as many metrics as telemetry.max.bytes allows."""
+        selected = self._selected(subscription, now_ms)
+        content = b""
+        while selected:
+            points = [each.point for each in selected]
+            encoded = encode_metrics(points, self.resource, unix_ms, is_delta=subscription.is_delta)
+            content = bytes(compress(codec, encoded))
+            if not 0 < subscription.bytes_max < len(content):
+                break
+            logger.warning(
+                "%d metrics are %d bytes, and the cluster accepts %d (telemetry.max.bytes): the last half is not pushed",
+                len(selected),
+                len(content),
+                subscription.bytes_max,
+            )
+            selected, content = selected[: len(selected) // 2], b""
+        counters = {each.key: each.value for each in selected if each.point.is_counter}
+        return Payload(content, codec, counters, unix_ms)
+
+    def _selected(self, subscription: Subscription, now_ms: int) -> list[_Selected]:
+        """The metrics to push. Metrics of the whole client come before those of a node, topic or partition."""
+        selected: list[_Selected] = []
+        for each in sorted(self._metrics.read(now_ms), key=lambda measurement: len(measurement.tags)):
+            name = telemetry_name(each.group, each.name)
+            if math.isnan(each.value) or not subscription.wants(name):
+                continue
+            before, since_unix_ms = 0.0, self._started_unix_ms
+            if subscription.is_delta and each.is_counter:
+                before, since_unix_ms = self._accepted.get((name, each.tags), (0, since_unix_ms))
+            attributes = tuple((tag.replace("-", "_"), value) for tag, value in each.tags)
+            value = each.value - before if before else each.value
+            point = DataPoint(name, attributes, value, each.is_counter, since_unix_ms)
+            selected.append(_Selected((name, each.tags), each.value, point))
+        return selected
+
+
+def telemetry_name(group: str, name: str) -> str:
+    """The name in KIP-714, such as org.apache.kafka.producer.node.request.latency.avg in group producer-node-metrics."""
+    return f"{_PREFIX}.{group.lower().replace('-', '.').replace('.metrics', '')}.{name.lower().replace('-', '.')}"
+
 
 RETRY_MS = 30_000
 """Until the next attempt if no broker could be asked yet."""

@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from ottla.client.cluster import topic_error
-from ottla.client.opening import open_cluster
-from ottla.client.real_world import real_client_world
+from ottla.client.cluster import open_cluster, topic_error
+from ottla.client.world import real_client_world
 from ottla.config.client import admin_settings
 from ottla.errors import NotLeaderOrFollowerError, UnknownTopicIdError, UnknownTopicOrPartitionError
 from ottla.errors.codes import ErrorCode

@@ -5,20 +5,114 @@ It does no IO. The workers call it where their handlers and their consumer run, 
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
-from collections.abc import Callable
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.client_core.offsets import OffsetAndMetadata
 from ottla.errors import ConfigError, DeserializationError, KafkaError
 from ottla.ids import TopicPartition
-from ottla.worker.dead_letters import DeadLetters, Headers, headers_of
 from ottla.worker.queue import ORDERS, Order, Work, WorkQueue
-from ottla.worker.retry import Retry
 
 logger = logging.getLogger("ottla.worker")
+
+# Dead letters: records that could not be handled, as they are sent to another topic. Headers say where each came from and
+# why.
+#
+# The headers have the names that Kafka Connect gives them, so that its tools read them too. Connect has none for the
+# timestamp: its dead letters keep the record's. Ours have the time of the failure, because retention could delete the letter
+# of an old record at once.
+
+PREFIX: Final = "__connect.errors."
+_TEXT_CHARS_MAX: Final = 1_000
+_TRACE_CHARS_MAX: Final = 8_000
+"""The beginning of a long text and the end of a long trace are kept: letters must not grow beyond what a topic takes."""
+
+Headers = list[tuple[str, bytes | None]]
+
+
+class DeadLetters(NamedTuple):
+    """Where records go that could not be handled: the topic, and the producer (of bytes) that sends them there."""
+
+    producer: Any
+    """`ottla.Producer` for `ottla.Worker`, `aio.Producer` for `aio.Worker`, without serializers."""
+    topic: str | Callable[[ConsumerRecord[Any, Any]], str]
+    """The name, or a function that returns it for a record with raw key and value."""
+
+    def topic_for(self, record: ConsumerRecord[Any, Any]) -> str:
+        """The topic of a record's letter."""
+        return self.topic if isinstance(self.topic, str) else self.topic(record)
+
+
+def headers_of(record: ConsumerRecord[Any, Any], error: BaseException, attempts: int, group_id: str | None) -> Headers:
+    """The headers of a record's letter: its own, without those of an earlier letter, and what happened."""
+    shown = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "consumer.group": group_id or "",
+        "attempts": attempts,
+        "exception.class.name": _class_name(error),
+        "exception.message": str(error)[:_TEXT_CHARS_MAX],
+        "exception.stacktrace": "".join(traceback.format_exception(error))[-_TRACE_CHARS_MAX:],
+    }
+    kept = [(key, value) for key, value in record.headers if not key.startswith(PREFIX)]
+    return kept + [(PREFIX + name, str(value).encode(errors="backslashreplace")) for name, value in shown.items()]
+
+
+def _class_name(error: BaseException) -> str:
+    kind = type(error)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+# `Retry`: how often a worker calls its handler for a record, and how long it waits between two attempts. Pure.
+
+_EXPONENT_MAX = 60  # any sensible limit is reached before
+
+
+@dataclass(frozen=True)
+class Retry:
+    """The attempts that each record gets. After the last one it is a dead letter, or the worker stops if it has none."""
+
+    attempts: int = 3
+    """How often the handler is called for a record, the first time included."""
+    backoff_s: float = 1.0
+    """The wait after the first failure. It doubles with each failure after that."""
+    backoff_s_max: float = 30.0
+    jitter: float = 0.2
+    """The part of a wait that is left to chance, so that records which failed together are not retried together."""
+    on: type[BaseException] | tuple[type[BaseException], ...] | Callable[[Exception], bool] = Exception
+    """Which errors are worth another attempt: classes, or a function of the error. Others are final at once."""
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise ValueError(f"attempts={self.attempts}: a record gets at least one attempt, which is no retry")
+        if self.backoff_s < 0 or self.backoff_s_max < 0:
+            raise ValueError("backoff_s and backoff_s_max are seconds, 0 or more")
+        if not 0 <= self.jitter <= 1:
+            raise ValueError(f"jitter={self.jitter}: it is a part of the wait, from 0 to 1")
+
+    def wait_s(self, attempts: int, error: Exception, chance: float) -> float | None:
+        """The seconds until the next attempt, after this many; None if there is none. `chance` is from 0 to 1."""
+        if attempts >= self.attempts or not self._is_worth_it(error):
+            return None
+        wait_s = min(self.backoff_s * 2.0 ** min(attempts - 1, _EXPONENT_MAX), self.backoff_s_max)
+        return wait_s * (1 + self.jitter * (2 * chance - 1))
+
+    def _is_worth_it(self, error: Exception) -> bool:
+        if isinstance(self.on, type | tuple):
+            return isinstance(error, self.on)
+        return bool(self.on(error))
+
 
 POLL_S: Final = 0.25
 """How long a poll waits for records: a worker that is told to stop notices it after that at the latest."""
@@ -194,3 +288,40 @@ def check_letters(letters: DeadLetters | None) -> None:
                 f"the producer of dead letters has a {part}_serializer, and letters are bytes: give them a producer without",
                 setting=f"{part}.serializer",
             )
+
+
+# `StopSignals`: SIGTERM and SIGINT stop a worker instead of its process; a second one ends its grace period.
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@contextmanager
+def stopping_on_signals(stop: Callable[[], Any]) -> Iterator[None]:
+    """Call `stop`, in the main thread, at each signal. Another thread than the main one cannot handle signals: it does not."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {each: signal.signal(each, lambda number, frame: stop()) for each in SIGNALS}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler if handler is not None else signal.SIG_DFL)
+
+
+@contextmanager
+def stopping_loop_on_signals(stop: Callable[[], Any]) -> Iterator[None]:
+    """Call `stop`, on the running loop, at each signal, if the loop runs in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    before = {each: signal.getsignal(each) for each in SIGNALS}
+    for each in SIGNALS:
+        loop.add_signal_handler(each, stop)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            loop.remove_signal_handler(each)
+            signal.signal(each, handler if handler is not None else signal.SIG_DFL)

@@ -25,16 +25,16 @@ from ottla.worker.core import (
     STOPPED,
     UNFINISHED,
     Counts,
+    DeadLetters,
     Options,
+    Retry,
     WorkerCore,
     check_letters,
     checked_handler,
     logger,
+    stopping_on_signals,
 )
-from ottla.worker.dead_letters import DeadLetters
 from ottla.worker.queue import Order, Work
-from ottla.worker.retry import Retry
-from ottla.worker.signals import stopping_on_signals
 
 
 class Worker(Generic[K, V]):

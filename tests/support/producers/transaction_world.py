@@ -7,7 +7,7 @@ from tests.support.producers.settings import small_settings
 from ottla.client_core.machine import Request
 from ottla.client_core.metadata import Metadata
 from ottla.client_core.producer.idempotence import Idempotence
-from ottla.client_core.producer.pending import Pending
+from ottla.client_core.producer.transaction_requests import Pending
 from ottla.client_core.producer.transactions import TransactionManager
 from ottla.errors import (
     NetworkError,

@@ -12,12 +12,13 @@ import pytest
 from tests.support.nodes.fake_node import HANG_UP, FakeNetwork, FakeNode, all_versions
 from tests.unit.client.test_connections import BOOTSTRAP, Settings
 
-from ottla.client.cluster import Cluster
+from ottla.client.cluster import Cluster, Waits, open_cluster
 from ottla.client.connections import ConnectionPool
-from ottla.client.world import ClientWorld
+from ottla.client.world import ClientWorld, real_client_world
 from ottla.client_core.coordinators import CoordinatorKind
-from ottla.client_core.machine import ANY_NODE
+from ottla.client_core.machine import ANY_NODE, CONTROLLER
 from ottla.client_core.metadata import Metadata
+from ottla.config.client import admin_settings
 from ottla.env.real.clock import RealClock
 from ottla.env.real.threads import RealThreads
 from ottla.errors import (
@@ -33,6 +34,7 @@ from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 from ottla.link import LinkOptions
 from ottla.sim.world import SeededRandomness
+from ottla.wire.api_table import ApiKey
 from ottla.wire.base import Message
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
@@ -402,3 +404,106 @@ def test_deadline_error_says_why_there_was_no_answer() -> None:
     """The inner attempts that look for the controller have met the cause; the outer call must not hide it."""
     with pytest.raises(TimeoutError, match=r"default\.api\.timeout\.ms.*: nothing listens at first:9092"):
         ask_cluster(lambda cluster: cluster.ask_controller(HeartbeatRequest()), {}, nodes={}, timeout_ms=300)
+
+
+# The cluster of a client's settings: which nodes it asks, under which client id.
+
+WHERE = ("localhost", 9092)
+
+
+def run(node: FakeNode | None, settings: dict[str, object], client_id: str = "ottla") -> None:
+    """Ask for metadata once."""
+
+    async def body() -> None:
+        world = real_client_world()._replace(network=FakeNetwork({} if node is None else {WHERE: node}))
+        cluster = open_cluster(world, admin_settings(keywords=settings), client_id, waits_for_brokers=False)
+        try:
+            await cluster.metadata([])
+        finally:
+            cluster.close()
+
+    asyncio.run(body())
+
+
+def test_client_id_of_the_settings_comes_before_the_default() -> None:
+    node = FakeNode({MetadataRequest: lambda *_: MetadataResponse()})
+    run(node, {"bootstrap_servers": "localhost:9092"}, "tool")
+    run(node, {"bootstrap_servers": "localhost:9092", "client_id": "mine"}, "tool")
+    assert node.client_ids == {"tool", "mine"}
+
+
+def test_controllers_are_asked_to_describe_the_cluster() -> None:
+    node = FakeNode({DescribeClusterRequest: lambda *_: DescribeClusterResponse(cluster_id="c")})
+    run(node, {"bootstrap_controllers": "localhost:9092"})
+    assert [each.endpoint_type for each in node.asked_for(DescribeClusterRequest)] == [2]
+
+
+def test_brokers_that_are_not_there_are_an_error_at_once() -> None:
+    with pytest.raises(UnreachableError, match="no broker can be reached"):
+        run(None, {"bootstrap_servers": "localhost:9092"})
+
+
+# Which requests have no answer yet.
+
+
+def fail(waits: Waits, node_id: int, key: int, now_s: float, error: BaseException) -> None:
+    with pytest.raises(type(error)), waits.asking(node_id, key, now_s):
+        raise error
+
+
+def test_request_waits_from_its_first_attempt_until_its_answer() -> None:
+    waits = Waits()
+    fail(waits, 2, ApiKey.LIST_GROUPS, 1.0, NetworkError("refused"))
+    wait = waits.oldest(1.5)
+    assert wait is not None
+    assert (wait.node_id, wait.api, wait.since_s, str(wait.reason)) == (2, "ListGroups", 1.0, "refused")
+    with waits.asking(2, ApiKey.LIST_GROUPS, 2.0):
+        with waits.asking(ANY_NODE, ApiKey.METADATA, 2.0):
+            pass
+        again = waits.oldest(2.5)
+        assert again == wait
+    assert waits.oldest(3.0) is None
+
+
+@pytest.mark.parametrize("error", [KafkaError(ErrorCode.UNSUPPORTED_VERSION, "no"), TimeoutError()])
+def test_request_that_is_not_asked_again_does_not_wait(error: BaseException) -> None:
+    waits = Waits()
+    fail(waits, 2, ApiKey.LIST_GROUPS, 1.0, error)
+    assert waits.oldest(1.0) is None
+
+
+def test_answer_of_another_node_ends_a_wait_but_finding_nodes_does_not() -> None:
+    waits = Waits()
+    fail(waits, 2, ApiKey.LIST_OFFSETS, 1.0, NetworkError("refused"))
+    with waits.asking(ANY_NODE, ApiKey.METADATA, 2.0):
+        pass
+    assert waits.oldest(2.0) is not None
+    with waits.asking(1, ApiKey.LIST_OFFSETS, 3.0):
+        pass
+    assert waits.oldest(3.0) is None
+
+
+def test_attempts_that_are_repeated_soon_are_one_wait() -> None:
+    waits, error = Waits(), KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, "partition t-0 has no leader")
+    waits.repeated(error, 1.0)
+    waits.repeated(error, 3.0)
+    wait = waits.oldest(4.0)
+    assert wait is not None
+    assert (wait.since_s, wait.api, wait.reason) == (1.0, "", error)
+    assert waits.oldest(6.0) is None, "it is not repeated any more"
+    waits.repeated(error, 7.0)
+    wait = waits.oldest(7.0)
+    assert wait is not None
+    assert wait.since_s == 7.0
+
+
+@pytest.mark.parametrize(
+    ("node_id", "key", "is_for_controller"),
+    [(CONTROLLER, ApiKey.CREATE_TOPICS, True), (ANY_NODE, ApiKey.DESCRIBE_QUORUM, True), (2, ApiKey.LIST_GROUPS, False)],
+)
+def test_controller_is_waited_for_through_brokers(node_id: int, key: int, is_for_controller: bool) -> None:
+    waits = Waits()
+    with waits.asking(node_id, key, 1.0):
+        wait = waits.oldest(1.0)
+        assert wait is not None
+        assert wait.is_for_controller == is_for_controller

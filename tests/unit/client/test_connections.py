@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 from tests.support.nodes.fake_node import HANG_UP, FakeNetwork, FakeNode, FakeStream
 
-from ottla.client.connections import BOOTSTRAP_ID, CANONICAL, ConnectionPool
+from ottla.client.connections import BOOTSTRAP_ID, CANONICAL, ConnectionPool, kafka_error
 from ottla.client.world import ClientWorld
 from ottla.client_core.machine import ANY_NODE, CONTROLLER, Channel
 from ottla.client_core.metadata import Metadata, Node
@@ -17,8 +17,10 @@ from ottla.env.net import DEFAULT_OPTIONS, SocketOptions, StreamOwner
 from ottla.env.real.clock import RealClock
 from ottla.env.real.threads import RealThreads
 from ottla.env.tls import TlsOptions
-from ottla.link import ConnectFailed, LinkEnded, LinkOptions
+from ottla.errors import KafkaError, NetworkError, TimeoutError, UnsupportedVersionError
+from ottla.link import ConnectFailed, LinkEnded, LinkError, LinkOptions, NoCommonVersion, RequestTimedOut
 from ottla.sim.world import SeededRandomness
+from ottla.wire.base import EncodeError
 from ottla.wire.messages.metadata import MetadataRequest
 
 T = TypeVar("T")
@@ -312,3 +314,25 @@ def test_a_closed_pool_opens_nothing() -> None:
             await place.pool.link(BOOTSTRAP_ID)
 
     run(script, {BOOTSTRAP: FakeNode({})})
+
+
+# Failures of connections as errors: what can be retried, and what never left.
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind", "is_retriable", "is_unsent"),
+    [
+        (ConnectFailed("h:1", "nothing listens"), NetworkError, True, True),
+        (LinkEnded("h:1", "closed"), NetworkError, True, False),
+        (RequestTimedOut("h:1", "no answer"), TimeoutError, True, False),
+        (NoCommonVersion("h:1", "too old"), UnsupportedVersionError, False, False),
+        (EncodeError("Field", "too large"), UnsupportedVersionError, False, False),
+    ],
+)
+def test_a_failure_becomes_the_error_of_its_kind(
+    failure: LinkError | EncodeError, kind: type[KafkaError], is_retriable: bool, is_unsent: bool
+) -> None:
+    error = kafka_error(failure)
+    assert type(error) is kind
+    assert (error.is_retriable, error.is_unsent) == (is_retriable, is_unsent)
+    assert str(error) == str(failure)

@@ -13,7 +13,7 @@ import pytest
 from tests.support.servers.kafka_server import HANG_S
 
 from ottla import Admin, Consumer, Producer, aio
-from ottla.client.dropped import consumer_dropped, on_loop, producer_dropped
+from ottla.client.faces import consumer_dropped, on_loop, producer_dropped
 from ottla.testing import Broker
 
 logger = logging.getLogger("ottla.client.producer")

@@ -10,7 +10,7 @@ from tests.support.servers.tls_server import TestCertificates, make_certificates
 
 from ottla import Admin, Consumer, Producer, aio
 from ottla.client.link_options import link_options
-from ottla.client.real_world import real_client_world
+from ottla.client.world import real_client_world
 from ottla.config.client import admin_settings
 from ottla.errors import ConfigError
 from ottla.link.tokens import TokenCache

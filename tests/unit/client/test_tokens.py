@@ -18,8 +18,8 @@ from tests.support.servers.token_endpoint import TokenEndpoint, token_endpoint, 
 
 from ottla import Admin, Consumer, Producer, aio
 from ottla.client import tokens
-from ottla.client.real_world import real_client_world
 from ottla.client.tokens import shared_token
+from ottla.client.world import real_client_world
 from ottla.config.client import admin_settings, consumer_settings, producer_settings
 from ottla.config.java_properties import parse_properties
 from ottla.errors import ConfigError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.client_core.former_ids import IDS_MAX, IGNORED_MS_MAX, TOPICS_MAX, FormerIds
+from ottla.client_core.metadata import IDS_MAX, IGNORED_MS_MAX, TOPICS_MAX, FormerIds
 from ottla.ids import ZERO_UUID, Uuid
 
 OLD, NEW, OTHER = (Uuid(each * 16) for each in (b"o", b"n", b"x"))

@@ -11,8 +11,7 @@ from tests.support.peers.otlp import read_metrics
 from ottla.client_core.machine import ANY_NODE, Request
 from ottla.client_core.metrics.producer import ProducerMetrics
 from ottla.client_core.metrics.registry import MetricsRegistry
-from ottla.client_core.telemetry import RETRY_MS, Telemetry
-from ottla.client_core.telemetry_payload import DEFAULT_INTERVAL_MS, INTERVAL_MIN_MS
+from ottla.client_core.telemetry import DEFAULT_INTERVAL_MS, INTERVAL_MIN_MS, RETRY_MS, Telemetry
 from ottla.errors import KafkaError, NetworkError, SaslAuthenticationError, UnsupportedVersionError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID, Uuid

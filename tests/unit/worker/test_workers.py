@@ -15,7 +15,7 @@ import ottla
 from ottla import ConsumerRecord, DeadLetters, Retry, TopicPartition, aio
 from ottla.errors import ConfigError
 from ottla.testing import Broker
-from ottla.worker.dead_letters import PREFIX
+from ottla.worker.core import PREFIX
 
 HANG_S = 60.0
 QUICK = Retry(attempts=3, backoff_s=0.01)

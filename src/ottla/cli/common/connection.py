@@ -8,11 +8,9 @@ from typing import TypeVar
 
 from ottla.cli.common.output import warn
 from ottla.cli.common.settings import ClientSettings
-from ottla.client import opening
-from ottla.client.cluster import Cluster
-from ottla.client.real_world import real_client_world
-from ottla.client.waits import Wait
-from ottla.client.world import ClientWorld
+from ottla.client import cluster as opening
+from ottla.client.cluster import Cluster, Wait
+from ottla.client.world import ClientWorld, real_client_world
 from ottla.client_core.machine import Channel
 from ottla.env.net import Network
 from ottla.errors import KafkaError, UnreachableError, exception_of

@@ -13,8 +13,8 @@ from ottla.client.admin.acl_types import (
     AclResourceType,
     PatternType,
 )
-from ottla.client.admin.asking import raise_refused, refused, refused_or, to_controller
 from ottla.client.admin.checks import listed, member, member_or_unknown, text
+from ottla.client.admin.requests import raise_refused, refused, refused_or, to_controller
 from ottla.client.admin.results import Results, results_for
 from ottla.client.cluster import Cluster
 from ottla.errors import ArgumentError, KafkaError

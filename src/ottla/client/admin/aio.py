@@ -27,11 +27,9 @@ from ottla.client.admin import (
     transactions,
 )
 from ottla.client.admin.core import AdminCore, awaiting, checked_timeout
-from ottla.client.dropped import admin_dropped, on_loop
-from ottla.client.measured import MeasuredFace
+from ottla.client.faces import MeasuredFace, admin_dropped, on_loop
 from ottla.client.metrics import ClientMetrics
-from ottla.client.real_world import real_client_world
-from ottla.client.world import ClientWorld
+from ottla.client.world import ClientWorld, real_client_world
 from ottla.config.client import admin_settings
 from ottla.env.threads import Lineage
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ottla import __version__
 from ottla.client.admin.acl_types import AclOperation, operations_of
-from ottla.client.admin.asking import ask_controller_whole, raise_refused, refused, refused_or
 from ottla.client.admin.checks import mapping, member, number, text
+from ottla.client.admin.requests import ask_controller_whole, raise_refused, refused, refused_or
 from ottla.client.admin.results import Results, results_for
 from ottla.client.cluster import Cluster
 from ottla.errors import KafkaError, UnsupportedVersionError

@@ -14,11 +14,10 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from ottla.client.cluster import Cluster
+from ottla.client.cluster import Cluster, open_cluster
+from ottla.client.faces import check_loop
 from ottla.client.link_options import check_security
 from ottla.client.metrics import ClientMetrics
-from ottla.client.opening import open_cluster
-from ottla.client.own_loop import check_loop
 from ottla.client.runtime import ClientRuntime
 from ottla.client.world import ClientWorld
 from ottla.config.client.settings import AdminSettings

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ottla.client.admin.acl_types import AclOperation, operations_of
-from ottla.client.admin.asking import group_refused, refused
 from ottla.client.admin.checks import texts
+from ottla.client.admin.requests import group_refused, refused
 from ottla.client.admin.results import Results, results_for
 from ottla.client.cluster import Cluster
 from ottla.client_core.coordinators import CoordinatorKind

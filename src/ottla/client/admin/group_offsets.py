@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ottla.client.admin.asking import ask_broker_until, group_refused, refused
 from ottla.client.admin.checks import INT64_MAX, mapping, number, partition, partitions, text
+from ottla.client.admin.requests import ask_broker_until, group_refused, refused
 from ottla.client.admin.results import Results, results_for
 from ottla.client.cluster import Cluster, topic_error
 from ottla.client_core.coordinators import CoordinatorKind

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
-from ottla.client.admin.asking import group_refused, raise_refused, refuse_older, refused_or
 from ottla.client.admin.checks import text, texts
+from ottla.client.admin.requests import group_refused, raise_refused, refuse_older, refused_or
 from ottla.client.admin.results import Results, results_for
 from ottla.client.cluster import Cluster
 from ottla.client_core.coordinators import CoordinatorKind

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ottla.client.admin.asking import raise_refused, refused, refused_or
 from ottla.client.admin.checks import listed, mapping, number, numbers, partitions, text, topic_name
+from ottla.client.admin.requests import raise_refused, refused, refused_or
 from ottla.client.admin.results import Results, results_for
 from ottla.client.cluster import Cluster
 from ottla.errors import KafkaError

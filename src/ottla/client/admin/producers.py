@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
-from ottla.client.admin.asking import refused, refused_or
 from ottla.client.admin.checks import INT64_MAX, number, partition, partitions
+from ottla.client.admin.requests import refused, refused_or
 from ottla.client.admin.results import Results, missing, results_for
 from ottla.client.cluster import Cluster
 from ottla.errors import KafkaError

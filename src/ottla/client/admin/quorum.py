@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ottla.client.admin.asking import ask_controller_whole, raise_refused
 from ottla.client.admin.checks import listed, number, text
+from ottla.client.admin.requests import ask_controller_whole, raise_refused
 from ottla.client.cluster import Cluster
 from ottla.errors import ArgumentError
 from ottla.ids import Uuid, repr_with_ids

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from ottla.client.admin.asking import raise_refused, refused_or, to_controller
 from ottla.client.admin.checks import mapping, text
+from ottla.client.admin.requests import raise_refused, refused_or, to_controller
 from ottla.client.admin.results import Results, results_for
 from ottla.client.cluster import Cluster
 from ottla.errors import ArgumentError, KafkaError

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from ottla.client.admin.asking import ask_controller_whole, raise_refused, refused_or, to_controller
 from ottla.client.admin.checks import mapping, member, numbers, partition, partitions
+from ottla.client.admin.requests import ask_controller_whole, raise_refused, refused_or, to_controller
 from ottla.client.admin.results import Results, results_for
 from ottla.client.cluster import Cluster
 from ottla.errors import KafkaError

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
-from ottla.client.admin.asking import raise_refused, refused, refused_or, to_controller
 from ottla.client.admin.checks import listed, member, member_or_unknown, number, text, texts
+from ottla.client.admin.requests import raise_refused, refused, refused_or, to_controller
 from ottla.client.admin.results import Results, results_for
 from ottla.client.cluster import Cluster
 from ottla.errors import ArgumentError, KafkaError

@@ -32,11 +32,9 @@ from ottla.client.admin import (
     transactions,
 )
 from ottla.client.admin.core import AdminCore, blocking, checked_timeout
-from ottla.client.dropped import admin_dropped
-from ottla.client.measured import MeasuredFace
+from ottla.client.faces import MeasuredFace, admin_dropped
 from ottla.client.metrics import ClientMetrics
-from ottla.client.real_world import real_client_world
-from ottla.client.world import ClientWorld
+from ottla.client.world import ClientWorld, real_client_world
 from ottla.config.client import admin_settings
 from ottla.env.threads import Lineage, LoopThread
 from ottla.errors import IllegalStateError

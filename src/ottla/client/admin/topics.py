@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ottla.client.admin.asking import refused, refused_or, to_controller
 from ottla.client.admin.checks import config_text, listed, mapping, new_topic_name, number, numbers, topic_name, topic_or_id
+from ottla.client.admin.requests import refused, refused_or, to_controller
 from ottla.client.admin.results import Results, results_for
 from ottla.client.cluster import Cluster
 from ottla.client.other_clients import NEW_TOPIC, explaining_arguments

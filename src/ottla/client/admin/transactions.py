@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ottla.client.admin.asking import raise_refused, refuse_older, refused
 from ottla.client.admin.checks import INT64_MAX, listed, number, text, texts
+from ottla.client.admin.requests import raise_refused, refuse_older, refused
 from ottla.client.admin.results import Results, results_for
 from ottla.client.cluster import Cluster
 from ottla.client_core.coordinators import CoordinatorKind

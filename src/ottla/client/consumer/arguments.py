@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ottla.client.consumer.offset_calls import CommitCallback
 from ottla.client.consumer.record import ConsumerRecord as TypedRecord
+from ottla.client_core.deserializers import resolve_deserializer
 from ottla.client_core.group.membership import LeaveOption, ServerRegex, Subscription
 from ottla.client_core.offsets import OffsetAndMetadata
+from ottla.config.client import ConsumerSettings, consumer_settings, load
 from ottla.ids import TopicPartition, topic_name_fault
-from ottla.records.kernels import ConsumerRecord
+from ottla.records.kernels import ConsumerRecord, Deserializer
+
+if TYPE_CHECKING:
+    from ottla.client.interceptors import ConsumerInterceptors
 
 PartitionLike = TopicPartition | tuple[str, int]
 Partitions = PartitionLike | Iterable[PartitionLike] | str | int
@@ -145,3 +150,28 @@ def callback_of(given: CommitCallback | None) -> CommitCallback | None:
     if given is not None and not callable(given):
         raise TypeError(f"callback is called with offsets and error, and must be a callable, not {given!r}")
     return given
+
+
+# What a consumer is made with: its settings, and the deserializers that they name.
+
+
+class ConsumerOptions(NamedTuple):
+    """The settings of a consumer, ready for use."""
+
+    settings: ConsumerSettings
+    deserializers: tuple[Deserializer | None, Deserializer | None]
+    """Of the key and of the value; None where bytes are handed out as they are."""
+    interceptors: ConsumerInterceptors | None = None
+
+
+def consumer_options(bootstrap_servers: Any, config: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> ConsumerOptions:
+    """The options for what a caller has given; a mistake raises at once."""
+    settings = consumer_settings(bootstrap_servers, config, keywords)
+    key = resolve_deserializer(load("key.deserializer", settings.key_deserializer), is_key=True)
+    value = resolve_deserializer(load("value.deserializer", settings.value_deserializer), is_key=False)
+    chain = None
+    if settings.interceptor_classes:
+        from ottla.client.interceptors import consumer_interceptors  # late: few consumers have some
+
+        chain = consumer_interceptors(settings, settings.interceptor_classes)
+    return ConsumerOptions(settings, (key, value), chain)

@@ -14,20 +14,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from ottla.client.consumer import calls
+from ottla.client.consumer.arguments import consumer_options
 from ottla.client.consumer.calls import CLOSE_TIMEOUT_S, ConsumerFace
 from ottla.client.consumer.core import ConsumerCore
 from ottla.client.consumer.guard import TaskGuard, awaiting, awaiting_read
-from ottla.client.consumer.options import consumer_options
 from ottla.client.consumer.reader import Reader
 from ottla.client.consumer.record import ConsumerRecord
-from ottla.client.dropped import consumer_dropped, on_loop
-from ottla.client.faces import plain
+from ottla.client.faces import check_loop, consumer_dropped, on_loop, plain
 from ottla.client.link_options import check_security
 from ottla.client.metrics import ClientMetrics
-from ottla.client.own_loop import check_loop
-from ottla.client.real_world import real_client_world
 from ottla.client.type_parameters import K, V
-from ottla.client.world import ClientWorld
+from ottla.client.world import ClientWorld, real_client_world
 from ottla.env.threads import Lineage
 from ottla.errors import IllegalStateError
 

@@ -13,19 +13,26 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
 from ottla.client.consumer import arguments, columns
-from ottla.client.consumer.arguments import ByPartition, CommitOffsets, PartitionLike, Partitions, TimeLike, Topics
+from ottla.client.consumer.arguments import (
+    ByPartition,
+    CommitOffsets,
+    ConsumerOptions,
+    PartitionLike,
+    Partitions,
+    TimeLike,
+    Topics,
+)
 from ottla.client.consumer.core import LEAVE_S_MIN, ConsumerCore
 from ottla.client.consumer.guard import Guard, Read, check_open, refuse_in_listener
 from ottla.client.consumer.listener import Handler, RebalanceListener, listener_of, tell
 from ottla.client.consumer.offset_calls import CommitCallback
-from ottla.client.consumer.options import ConsumerOptions
 from ottla.client.consumer.ranges import Ranges
 from ottla.client.consumer.reader import Reader
 from ottla.client.consumer.record import ConsumerRecord
-from ottla.client.measured import MeasuredFace
+from ottla.client.faces import MeasuredFace
 from ottla.client.type_parameters import K, V
 from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp
-from ottla.client_core.consumer.reset import EARLIEST, LATEST, Reset
+from ottla.client_core.consumer.settings import EARLIEST, LATEST, Reset
 from ottla.client_core.group.membership import Event, Left
 from ottla.client_core.metadata import PartitionInfo
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata

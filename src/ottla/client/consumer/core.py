@@ -16,10 +16,10 @@ from ottla.client.consumer.group import GroupSide
 from ottla.client.consumer.offset_calls import OffsetCalls
 from ottla.client.consumer.parts import Parts
 from ottla.client.consumer.reader import Reader
-from ottla.client.consumer.waiting import Waiting
+from ottla.client.consumer.wait import Waiting
 from ottla.client.patience import Patience
 from ottla.client.world import ClientWorld
-from ottla.client_core.consumer.reset import Reset
+from ottla.client_core.consumer.settings import Reset
 from ottla.client_core.consumer.subscription import NO_EPOCH, Mode, PartitionState, Position
 from ottla.client_core.group.membership import Event, Failed, LeaveOption, Lost, Revoke, ServerRegex, Subscription
 from ottla.client_core.metadata import PartitionInfo

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ottla.client.admin.asking import refused
+from ottla.client.admin.requests import refused
 from ottla.client.cluster import Cluster, Outcome
 from ottla.client_core.consumer.fetched import Fetched, end_of_batches
 from ottla.client_core.consumer.subscription import PartitionState, Position

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from ottla.client.consumer.parts import Parts
 from ottla.client.consumer.reader import Reader
-from ottla.client.consumer.waiting import Waiting
+from ottla.client.consumer.wait import Waiting
 from ottla.client_core.consumer.commits import Commit, Commits, not_committed
 from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp
-from ottla.client_core.consumer.reset import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from ottla.client_core.consumer.settings import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ottla.client_core.consumer.subscription import PartitionState
 from ottla.client_core.offsets import OffsetAndMetadata
 from ottla.config.client import ConsumerSettings

@@ -14,19 +14,16 @@ from ottla.client.link_options import link_options
 from ottla.client.metrics import ClientMetrics
 from ottla.client.runtime import ClientRuntime
 from ottla.client.world import ClientWorld
-from ottla.client_core.consumer.commits import Commits
-from ottla.client_core.consumer.committed import CommittedOffsets
-from ottla.client_core.consumer.fetch_errors import FetchErrors
-from ottla.client_core.consumer.fetcher import Fetcher
+from ottla.client_core.consumer.commits import Commits, CommittedOffsets
+from ottla.client_core.consumer.fetcher import Fetcher, FetchErrors
 from ottla.client_core.consumer.offset_lister import OffsetLister
 from ottla.client_core.consumer.positions import Positions
-from ottla.client_core.consumer.reset import reset_of
+from ottla.client_core.consumer.settings import reset_of
 from ottla.client_core.consumer.subscription import Subscription
 from ottla.client_core.coordinators import CoordinatorFinder, CoordinatorKind
 from ottla.client_core.machine import Machine
 from ottla.client_core.metadata import Metadata
-from ottla.client_core.metrics.consumer import ConsumerMetrics
-from ottla.client_core.metrics.coordinator import CoordinatorMetrics
+from ottla.client_core.metrics.consumer import ConsumerMetrics, CoordinatorMetrics
 from ottla.config.client import ConsumerSettings
 
 

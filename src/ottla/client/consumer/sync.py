@@ -14,18 +14,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from ottla.client import faces
 from ottla.client.consumer import calls
+from ottla.client.consumer.arguments import consumer_options
 from ottla.client.consumer.calls import CLOSE_TIMEOUT_S, ConsumerFace
 from ottla.client.consumer.core import ConsumerCore
 from ottla.client.consumer.guard import ThreadGuard, blocking, blocking_read, guarded
-from ottla.client.consumer.options import consumer_options
 from ottla.client.consumer.reader import Reader
 from ottla.client.consumer.record import ConsumerRecord
-from ottla.client.dropped import consumer_dropped
+from ottla.client.faces import consumer_dropped
 from ottla.client.link_options import check_security
 from ottla.client.metrics import ClientMetrics
-from ottla.client.real_world import real_client_world
 from ottla.client.type_parameters import K, V
-from ottla.client.world import ClientWorld
+from ottla.client.world import ClientWorld, real_client_world
 from ottla.env.threads import Lineage, LoopThread
 
 if TYPE_CHECKING:

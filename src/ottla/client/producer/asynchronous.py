@@ -15,18 +15,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from ottla.client.dropped import on_loop, producer_dropped
-from ottla.client.faces import plain
+from ottla.client.faces import check_loop, on_loop, plain, producer_dropped
 from ottla.client.link_options import check_security
 from ottla.client.metrics import ClientMetrics
-from ottla.client.own_loop import check_loop
 from ottla.client.producer import calls
 from ottla.client.producer.calls import CLOSE_GRACE_S, ProducerFace
 from ottla.client.producer.core import ProducerCore, wait_for_batch
 from ottla.client.producer.intake import Intake
-from ottla.client.real_world import real_client_world
 from ottla.client.type_parameters import K, V
-from ottla.client.world import ClientWorld
+from ottla.client.world import ClientWorld, real_client_world
 from ottla.client_core.producer.batch import ProducerBatch
 from ottla.config.client import producer_settings
 from ottla.env.threads import Lineage

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ottla.client.measured import MeasuredFace
+from ottla.client.faces import MeasuredFace
 from ottla.client.producer.deliveries import Deliveries
 from ottla.client.producer.intake import (
     Headers,
@@ -25,21 +25,52 @@ from ottla.client.producer.intake import (
 from ottla.client.producer.many import ArrowData, Row, append_all, rows, sources
 from ottla.client.type_parameters import K, V
 from ottla.client_core.metadata import PartitionInfo
+from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from ottla.client_core.producer.accumulator import ANY_PARTITION, MemoryTicket
-from ottla.client_core.producer.batch import ProducerBatch
-from ottla.client_core.producer.delivery import RecordMetadata
+from ottla.client_core.producer.batch import ProducerBatch, RecordMetadata
 from ottla.client_core.timeouts import seconds
 from ottla.errors import BufferExhaustedError, IllegalStateError, KafkaError
 from ottla.errors.faults import without_frames
 from ottla.ids import Uuid
 from ottla.records.kernels import NO_HEADERS, Delivery, TopicBatches
 
-if TYPE_CHECKING:  # what runs on the event loop is loaded with the first producer, what transactions need with the first one
+if TYPE_CHECKING:
     from ottla.client.producer.core import ProducerCore
-    from ottla.client.producer.transactions import Offsets
     from ottla.client.world import ClientWorld
     from ottla.client_core.offsets import ConsumerGroupMetadata
-    from ottla.client_core.producer.finishing import Finish, PreparedTransaction, TransactionIdentity
+    from ottla.client_core.producer.prepared_transactions import Finish, PreparedTransaction, TransactionIdentity
+
+
+# What users pass for offsets and groups in a transaction, in the form that the machine takes.
+
+Offsets = Mapping[Any, Any]
+"""(topic, partition) → the offset of the next record to read, or an `OffsetAndMetadata`."""
+
+
+def as_offsets(offsets: Offsets) -> dict[tuple[str, int], OffsetAndMetadata]:
+    """Offsets with plain keys; a wrong one is named."""
+    made: dict[tuple[str, int], OffsetAndMetadata] = {}
+    for key, position in offsets.items():
+        try:
+            topic, partition = key
+        except (TypeError, ValueError):
+            raise TypeError(f"offsets are given by (topic, partition), not by {key!r}") from None
+        offset = getattr(position, "offset", position)
+        if not isinstance(offset, int) or offset < 0:
+            raise ValueError(f"the offset of {topic}-{partition} is {offset!r}: give the offset of the next record to read")
+        metadata = getattr(position, "metadata", "") or ""
+        made[str(topic), int(partition)] = OffsetAndMetadata(offset, metadata, getattr(position, "leader_epoch", None))
+    return made
+
+
+def as_group(group: Any) -> ConsumerGroupMetadata:
+    """The group's member; a group id alone is enough for consumers that assign partitions themselves."""
+    if isinstance(group, str):
+        return ConsumerGroupMetadata(group)
+    if not isinstance(group, ConsumerGroupMetadata):
+        raise TypeError(f"a group is its id, or what Consumer.group_metadata() returns, not {group!r}")
+    return group
+
 
 T = TypeVar("T")
 
@@ -397,7 +428,6 @@ async def abort_transaction(self: ProducerFace) -> None:
 
 async def send_offsets_to_transaction(self: ProducerFace, offsets: Offsets, group: ConsumerGroupMetadata | str) -> None:
     """Commit a consumer group's offsets if and only if the transaction is committed."""
-    from ottla.client.producer.transactions import as_group, as_offsets
 
     made, member = as_offsets(offsets), as_group(group)
     await self._run(lambda core: core.send_offsets(made, member))
@@ -431,7 +461,7 @@ async def finish_transaction(
     self: ProducerFace, transactional_id: str, producer_id: int, epoch: int, commit: bool = True
 ) -> Finish:
     """Commit or abort a transaction that another producer has flushed and left open, by what identifies it there."""
-    from ottla.client_core.producer.finishing import TransactionIdentity
+    from ottla.client_core.producer.prepared_transactions import TransactionIdentity
 
     identity = TransactionIdentity(transactional_id, producer_id, epoch)
     return await self._run(lambda core: core.finish_transaction(identity, commit))
@@ -445,7 +475,7 @@ async def keep_transaction(
     Returns the identity with which `finish_transaction` ends it; the old one is fenced. None: it is not open any more.
     Needs brokers that serve two-phase commit (KIP-939), else `UnsupportedVersionError`.
     """
-    from ottla.client_core.producer.finishing import TransactionIdentity
+    from ottla.client_core.producer.prepared_transactions import TransactionIdentity
 
     identity = TransactionIdentity(transactional_id, producer_id, epoch)
     return await self._run(lambda core: core.keep_transaction(identity))

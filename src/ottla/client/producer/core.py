@@ -24,12 +24,10 @@ from ottla.client_core.machine import Machine
 from ottla.client_core.metadata import Metadata, PartitionInfo
 from ottla.client_core.metrics.producer import ProducerMetrics, Step
 from ottla.client_core.producer.accumulator import NEVER_MS, Accumulator, ChoosePartitions, MemoryTicket
-from ottla.client_core.producer.batch import ProducerBatch
-from ottla.client_core.producer.delivery import Waiting
-from ottla.client_core.producer.idempotence import Idempotence
-from ottla.client_core.producer.pending import Pending
-from ottla.client_core.producer.producer_ids import ProducerIds
+from ottla.client_core.producer.batch import ProducerBatch, Waiting
+from ottla.client_core.producer.idempotence import Idempotence, ProducerIds
 from ottla.client_core.producer.sender import Sender
+from ottla.client_core.producer.transaction_requests import Pending
 from ottla.config.client import ProducerSettings
 from ottla.errors import BufferExhaustedError, IllegalStateError, KafkaError, TimeoutError, TransactionAbortedError
 from ottla.errors.faults import without_frames
@@ -38,8 +36,13 @@ from ottla.ids import Uuid
 
 if TYPE_CHECKING:
     from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
-    from ottla.client_core.producer.finishing import Finish, PreparedTransaction, TransactionFinish, TransactionIdentity
-    from ottla.client_core.producer.keeping import TransactionKeep
+    from ottla.client_core.producer.prepared_transactions import (
+        Finish,
+        PreparedTransaction,
+        TransactionFinish,
+        TransactionIdentity,
+        TransactionKeep,
+    )
     from ottla.client_core.producer.transactions import TransactionManager
 
 T = TypeVar("T")
@@ -444,7 +447,7 @@ class ProducerCore:
 
     async def finish_transaction(self, identity: TransactionIdentity, is_commit: bool) -> Finish:
         """End a transaction that another producer has left open."""
-        from ottla.client_core.producer.finishing import TransactionFinish  # late: few producers do this
+        from ottla.client_core.producer.prepared_transactions import TransactionFinish  # late: few producers do this
 
         self._check_usable()
         machine = TransactionFinish(identity, is_commit, self.settings, self.metadata, self.world.randomness.below)
@@ -454,7 +457,7 @@ class ProducerCore:
 
     async def keep_transaction(self, identity: TransactionIdentity) -> TransactionIdentity | None:
         """Take over a transaction that another producer has left open."""
-        from ottla.client_core.producer.keeping import TransactionKeep  # late: few producers do this
+        from ottla.client_core.producer.prepared_transactions import TransactionKeep  # late: few producers do this
 
         self._check_usable()
         machine = TransactionKeep(identity, self.settings, self.metadata, self.world.randomness.below)

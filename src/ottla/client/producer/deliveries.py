@@ -9,8 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, NamedTuple, overload
 
-from ottla.client_core.producer.batch import ProducerBatch
-from ottla.client_core.producer.delivery import RecordMetadata
+from ottla.client_core.producer.batch import ProducerBatch, RecordMetadata
 from ottla.client_core.timeouts import seconds
 from ottla.errors import KafkaError
 from ottla.records.kernels import Delivery, Places

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ottla.client.admin.asking import raise_refused
+from ottla.client.admin.requests import raise_refused
 from ottla.client.cluster import Cluster
 from ottla.ids import TopicPartition, Uuid
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData

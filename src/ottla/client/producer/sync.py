@@ -15,8 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from ottla.client.dropped import producer_dropped
-from ottla.client.faces import blocking, blocking_steps, finished, plain
+from ottla.client.faces import blocking, blocking_steps, finished, plain, producer_dropped
 from ottla.client.producer import calls
 from ottla.client.producer.calls import CLOSE_GRACE_S, OnDelivery, ProducerFace
 from ottla.client.producer.intake import Headers, Intake
@@ -188,7 +187,7 @@ class Producer(ProducerFace[K, V], PlainSend):
     ) -> None:
         from ottla.client.link_options import check_security
         from ottla.client.producer.core import ProducerCore
-        from ottla.client.real_world import real_client_world
+        from ottla.client.world import real_client_world
 
         if partitioner is not None:
             settings["partitioner_class"] = partitioner

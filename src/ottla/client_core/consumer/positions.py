@@ -12,13 +12,12 @@ import logging
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ottla.client_core.connecting import Connecting
 from ottla.client_core.consumer.offset_lister import OffsetLister, OffsetQuery
-from ottla.client_core.consumer.reset import LATEST, NO_RESET, Reset
-from ottla.client_core.consumer.settings import OffsetSettings
+from ottla.client_core.consumer.settings import LATEST, NO_RESET, OffsetSettings, Reset
 from ottla.client_core.consumer.subscription import NO_EPOCH, PartitionState, Phase, Position, Subscription
 from ottla.client_core.machine import Connect, Request
 from ottla.client_core.metadata import Metadata
+from ottla.client_core.pending_connections import Connecting
 from ottla.errors import KafkaError, LogTruncationError, NoOffsetForPartitionError, UnsupportedVersionError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning, error_name
 from ottla.ids import TopicPartition

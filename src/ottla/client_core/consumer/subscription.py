@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
-from ottla.client_core.consumer.reset import NO_RESET, Reset
+from ottla.client_core.consumer.settings import NO_RESET, Reset
 from ottla.errors import IllegalStateError, KafkaError
 from ottla.errors.texts import counted
 from ottla.ids import ZERO_UUID, TopicPartition, Uuid

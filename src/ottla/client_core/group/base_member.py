@@ -2,16 +2,284 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final, Protocol
 
 from ottla.client_core.backoff import Backoff
-from ottla.client_core.group.collaborators import Coordinator, GroupSettings, MetadataView
-from ottla.client_core.group.handover import Handover
-from ottla.client_core.group.identity import Identity
-from ottla.client_core.group.membership import Event, LeaveOption, Partitions, Subscription
-from ottla.client_core.group.subscribed_topics import SubscribedTopics
-from ottla.client_core.machine import Request
+from ottla.client_core.group.membership import (
+    NO_PARTITIONS,
+    Assign,
+    Event,
+    LeaveOption,
+    Lost,
+    Partitions,
+    Revoke,
+    ServerRegex,
+    Subscription,
+)
+from ottla.client_core.machine import Channel, Request
+from ottla.errors import KafkaError
+from ottla.ids import Uuid
+
+# What membership machines need of the machines and settings around them.
+
+
+class NodeView(Protocol):
+    """A broker."""
+
+    @property
+    def rack(self) -> str | None: ...
+
+
+class PartitionView(Protocol):
+    """A partition."""
+
+    @property
+    def replicas(self) -> Sequence[int]: ...
+
+
+class TopicView(Protocol):
+    """A topic."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def id(self) -> Uuid: ...
+    @property
+    def is_internal(self) -> bool: ...
+    @property
+    def partitions(self) -> Sequence[PartitionView]: ...
+
+
+class MetadataView(Protocol):
+    """The part of `Metadata` that memberships use."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def full_responses(self) -> int: ...
+    @property
+    def nodes(self) -> Mapping[int, NodeView]: ...
+    def topic(self, name: str, /) -> TopicView | None: ...
+    def topic_of_id(self, uuid: Uuid, /) -> TopicView | None: ...
+    def topic_names(self) -> Iterable[str]: ...
+    def topic_error(self, name: str, /) -> KafkaError | None: ...
+    def want(self, names: Collection[str], /) -> None: ...
+    def unwant(self, names: Collection[str], /) -> None: ...
+    def want_all(self, all_topics: bool, /) -> None: ...
+    def refresh(self, reason: str, /) -> None: ...
+
+
+class Coordinator(Protocol):
+    """The part of `CoordinatorFinder` that memberships use: where the group's coordinator is."""
+
+    @property
+    def error(self) -> KafkaError | None: ...
+    def want(self) -> None: ...
+    @property
+    def is_ready(self) -> bool: ...
+    def node(self) -> int | None: ...
+    def connected(self, channel: Channel, /) -> int | None: ...
+    def lost(self, reason: str, /) -> None: ...
+
+
+class GroupSettings(Protocol):
+    """The settings of a consumer that its membership reads. They carry Kafka's names."""
+
+    @property
+    def group_id(self) -> str | None: ...
+    @property
+    def group_instance_id(self) -> str | None: ...
+    @property
+    def client_rack(self) -> str: ...
+    @property
+    def session_timeout_ms(self) -> int: ...
+    @property
+    def heartbeat_interval_ms(self) -> int: ...
+    @property
+    def max_poll_interval_ms(self) -> int: ...
+    @property
+    def request_timeout_ms(self) -> int: ...
+    @property
+    def retry_backoff_ms(self) -> int: ...
+    @property
+    def retry_backoff_max_ms(self) -> int: ...
+    @property
+    def exclude_internal_topics(self) -> bool: ...
+    @property
+    def group_remote_assignor(self) -> str | None: ...
+
+
+# Who a member is to its coordinator: its member id and generation or epoch.
+
+NO_GENERATION: Final = -1
+
+
+class Identity:
+    """A member id with the generation in which it is valid. Requests carry both; answers to older ones do not count."""
+
+    def __init__(self, group_id: str, group_instance_id: str | None, member_id: str = "") -> None:
+        self.group_id = group_id
+        self.group_instance_id = group_instance_id
+        self.member_id = member_id
+        self.generation = NO_GENERATION
+        self.losses = 0
+        """How often a membership has ended."""
+
+    @property
+    def is_member(self) -> bool:
+        """Whether the coordinator has given a generation, and not taken it back."""
+        return self.generation != NO_GENERATION
+
+    @property
+    def now(self) -> tuple[str, int]:
+        """To compare: has anything changed since?"""
+        return self.member_id, self.generation
+
+    def forget(self, *, keeps_id: bool = False) -> None:
+        """The generation is not valid any more, and the member id neither unless it is kept."""
+        self.losses += self.is_member
+        self.generation = NO_GENERATION
+        if not keeps_id:
+            self.member_id = ""
+
+
+# The topics that a subscription stands for: the names given, or those that match a pattern now.
+#
+# Owns which topics the membership wants metadata of.
+
+NO_TOPICS: frozenset[str] = frozenset()
+
+
+class SubscribedTopics:
+    """A subscription and its topics."""
+
+    def __init__(self, metadata: MetadataView, *, exclude_internal: bool) -> None:
+        self.names = NO_TOPICS
+        self.subscription: Subscription | None = None
+        self._metadata = metadata
+        self._exclude_internal = exclude_internal
+        self._wanted = NO_TOPICS
+        self._wants_all = False
+        self._seen_version = -1
+
+    @property
+    def pattern(self) -> re.Pattern[str] | None:
+        """The pattern that this client matches, if the subscription is one."""
+        return self.subscription if isinstance(self.subscription, re.Pattern) else None
+
+    def set(self, subscription: Subscription | None) -> None:
+        """Subscribe, or with None unsubscribe."""
+        self.subscription = subscription
+        self._seen_version = -1
+        self._want_all(self.pattern is not None)
+        if subscription is None or isinstance(subscription, re.Pattern | ServerRegex):
+            self.names = NO_TOPICS
+        else:
+            self.names = frozenset(subscription)
+        self.want_also(())
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Match the pattern against the topics of newer metadata, if there is any."""
+        pattern = self.pattern
+        if pattern is None or self._seen_version == self._metadata.version:
+            return
+        self._seen_version = self._metadata.version
+        self.names = frozenset(name for name in self._metadata.topic_names() if self.matches(name))
+
+    def matches(self, name: str) -> bool:
+        """Whether the subscription covers the topic."""
+        pattern = self.pattern
+        if pattern is None:
+            return isinstance(self.subscription, ServerRegex) or name in self.names
+        if pattern.fullmatch(name) is None:
+            return False
+        topic = self._metadata.topic(name)
+        return topic is None or not (self._exclude_internal and topic.is_internal)
+
+    def include(self, names: Iterable[str]) -> None:
+        """Add topics of an assignment: its leader may have known of a matching topic earlier than this client."""
+        self.names |= {name for name in names if self.matches(name)}
+
+    def want_also(self, names: Iterable[str]) -> None:
+        """Keep metadata of these topics as well as of the subscribed ones."""
+        wanted = frozenset(names) | (self.names if self.pattern is None else NO_TOPICS)
+        if unwanted := self._wanted - wanted:
+            self._metadata.unwant(unwanted)
+        if new := wanted - self._wanted:
+            self._metadata.want(new)
+        self._wanted = wanted
+
+    def want_by_id(self, names: Iterable[str], *, is_complete: bool) -> None:
+        """Keep metadata of assigned topics. While some are known by id only, ask for all: their names may be any."""
+        if isinstance(self.subscription, ServerRegex):
+            self.names = frozenset(names)
+            self.want_also(())
+            self._want_all(not is_complete)
+
+    def _want_all(self, wants_all: bool) -> None:
+        if wants_all != self._wants_all:
+            self._metadata.want_all(wants_all)
+            self._wants_all = wants_all
+
+
+# What a member owns, and whose turn it is: the machine's, or the owner's to handle a `Revoke` or an `Assign`.
+
+
+class Handover:
+    """The assignment of a member, changed in steps that the owner takes part in."""
+
+    def __init__(self) -> None:
+        self.assigned: Partitions = NO_PARTITIONS
+        self.events: list[Event] = []
+        self._pending: Revoke | Assign | None = None
+
+    @property
+    def is_owners_turn(self) -> bool:
+        """Whether a `Revoke` or an `Assign` waits for the owner."""
+        return self._pending is not None
+
+    def revoke(self, partitions: Partitions) -> bool:
+        """Ask the owner to give up those of `partitions` that it has; False if it has none of them."""
+        partitions &= self.assigned
+        if not partitions:
+            return False
+        self._pending = Revoke(partitions)
+        self.events.append(self._pending)
+        return True
+
+    def revoked(self) -> None:
+        """The owner has given them up."""
+        if isinstance(self._pending, Revoke):
+            self.assigned -= self._pending.partitions
+            self._pending = None
+
+    def assign(self, partitions: Partitions) -> None:
+        """Hand the owner what it now has. `partitions` include all that it has already."""
+        added = partitions - self.assigned
+        self.assigned = partitions
+        self._pending = Assign(partitions, added)
+        self.events.append(self._pending)
+
+    def assignment_taken(self) -> None:
+        """The owner has taken the last assignment."""
+        if isinstance(self._pending, Assign):
+            self._pending = None
+
+    def lose(self, reason: str) -> None:
+        """Take everything away at once, also what the owner is busy with."""
+        self._pending = None
+        if self.assigned:
+            self.events.append(Lost(self.assigned, reason))
+            self.assigned = NO_PARTITIONS
+
+    def take_events(self) -> list[Event]:
+        """The events since the last call."""
+        events, self.events = self.events, []
+        return events
+
 
 PATTERN_WAIT_MS: Final = 5_000
 """How long the first join of a pattern waits for the list of topics."""

@@ -3,12 +3,12 @@
 `step` looks at the state and does the next thing that is due; calls of the owner and answers only change the state. A
 rebalance goes:
 
-    something asks for it (`_rejoin_reason`) → Revoke (eager: everything) → JoinGroup, SyncGroup (`classic_exchange.py`) →
+    something asks for it (`_rejoin_reason`) → Revoke (eager: everything) → JoinGroup, SyncGroup (`classic_rebalance.py`) →
     cooperative: Revoke what the assignment takes away, then ask for another rebalance → Assign
 
-Heartbeats (`liveness.py`) have a connection of their own, because the coordinator parks JoinGroup and SyncGroup. They pause
-while a JoinGroup is out: that keeps the session alive by itself. LeaveGroup goes with the heartbeats, so that it does not wait
-behind a parked JoinGroup.
+Heartbeats have a connection of their own, because the coordinator parks JoinGroup and SyncGroup. They
+pause while a JoinGroup is out: that keeps the session alive by itself. LeaveGroup goes with the heartbeats, so that it does
+not wait behind a parked JoinGroup.
 """
 
 from __future__ import annotations
@@ -16,17 +16,119 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ottla.client_core.group.assignors.base import Assignor, RebalanceProtocol
-from ottla.client_core.group.base_member import BaseMember
-from ottla.client_core.group.classic_exchange import Assigned, JoinExchange, Outcome, Overtaken, Phase, Refused
-from ottla.client_core.group.classic_leader import rebalance_protocol_of
-from ottla.client_core.group.collaborators import Coordinator, GroupSettings, MetadataView
-from ottla.client_core.group.leaving import leave_request, sends_leave
-from ottla.client_core.group.liveness import Liveness
+from ottla.client_core.group.assignors import Assignor, RebalanceProtocol
+from ottla.client_core.group.base_member import BaseMember, Coordinator, GroupSettings, Identity, MetadataView
+from ottla.client_core.group.classic_rebalance import (
+    Assigned,
+    JoinExchange,
+    Outcome,
+    Overtaken,
+    Phase,
+    Refused,
+    rebalance_protocol_of,
+)
 from ottla.client_core.group.membership import Failed, LeaveOption, Left, Partitions, ServerRegex, Subscription
 from ottla.client_core.machine import Channel, Request
 from ottla.errors import KafkaError, UnsupportedVersionError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
+from ottla.wire.messages.heartbeat import HeartbeatRequest
+from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+
+# The heartbeats of a classic member: when they are due, when its session has ended, and when its owner polled too late.
+
+
+class Liveness:
+    """Heartbeats, one at a time, and the deadlines that they, their answers and polls move."""
+
+    def __init__(self, settings: GroupSettings, identity: Identity) -> None:
+        self._settings = settings
+        self._identity = identity
+        self._out: Request | None = None
+        self._heartbeat_at_ms = 0
+        self.session_ends_ms = 0
+        self.poll_due_ms = 0
+
+    def polled(self, now_ms: int) -> None:
+        """The owner has polled."""
+        self.poll_due_ms = now_ms + self._settings.max_poll_interval_ms
+
+    def joined(self, now_ms: int) -> None:
+        """The coordinator has started a session."""
+        self._heartbeat_at_ms = now_ms + self._settings.heartbeat_interval_ms
+        self.session_ends_ms = now_ms + self._settings.session_timeout_ms
+
+    def extend_session(self, now_ms: int) -> None:
+        """The coordinator has heard a heartbeat, or will be looked for from now."""
+        self.session_ends_ms = now_ms + self._settings.session_timeout_ms
+
+    @property
+    def due_ms(self) -> int | None:
+        """When the next heartbeat is due; None while one is out."""
+        return self._heartbeat_at_ms if self._out is None else None
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether it is time for a heartbeat."""
+        return self._out is None and now_ms >= self._heartbeat_at_ms
+
+    def send(self, node: int, now_ms: int) -> Request:
+        """The heartbeat."""
+        self._heartbeat_at_ms = now_ms + self._settings.heartbeat_interval_ms
+        identity = self._identity
+        message = HeartbeatRequest(
+            group_id=identity.group_id,
+            generation_id=identity.generation,
+            member_id=identity.member_id,
+            group_instance_id=identity.group_instance_id,
+        )
+        self._out = Request(message, node, channel=Channel.HEARTBEAT, context=identity.now)
+        return self._out
+
+    def is_mine(self, request: Request) -> bool:
+        """Whether the request is the heartbeat that is out."""
+        return request is self._out
+
+    def answered(self, request: Request, *, keeps_session: bool, now_ms: int) -> bool:
+        """The heartbeat got an answer; False if it speaks of an older generation, and so says nothing."""
+        self._out = None
+        if request.context != self._identity.now:
+            return False
+        if keeps_session:
+            self.extend_session(now_ms)
+        return True
+
+    def failed(self, now_ms: int) -> None:
+        """The heartbeat got no answer: send another one soon."""
+        self._out = None
+        self._heartbeat_at_ms = min(self._heartbeat_at_ms, now_ms + self._settings.retry_backoff_ms)
+
+
+# LeaveGroup: whether a member sends it, and in which form.
+#
+# Version notes: v3: several members and their group.instance.id in one request; v5: a reason.
+
+_MANY_SINCE_VERSION: Final = 3
+_REASON_LENGTH_MAX: Final = 255
+
+
+def sends_leave(option: LeaveOption, group_instance_id: str | None) -> bool:
+    """Whether the member tells its coordinator that it leaves. A static one stays by default, to come back soon (KIP-1092)."""
+    if option is LeaveOption.DEFAULT:
+        return group_instance_id is None
+    return option is LeaveOption.LEAVE_GROUP
+
+
+def leave_request(identity: Identity, node: int, reason: str) -> Request:
+    """The request. It goes with the heartbeats, because a JoinGroup may be parked on the group's other connection."""
+    group_id, member_id, instance_id = identity.group_id, identity.member_id, identity.group_instance_id
+
+    def adapt(version: int) -> LeaveGroupRequest:
+        if version < _MANY_SINCE_VERSION:
+            return LeaveGroupRequest(group_id=group_id, member_id=member_id)
+        member = MemberIdentity(member_id=member_id, group_instance_id=instance_id, reason=reason[:_REASON_LENGTH_MAX])
+        return LeaveGroupRequest(group_id=group_id, members=[member])
+
+    return Request(LeaveGroupRequest(), node, channel=Channel.HEARTBEAT, adapt=adapt)
+
 
 QUICK_RETRIES_MAX: Final = 3
 """So many refused joins in a row are retried at once, as a rebalance brings them about; after that the backoff counts."""

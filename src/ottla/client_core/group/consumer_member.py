@@ -1,7 +1,7 @@
 """A member of a consumer group by the KIP-848 protocol as a pure machine: ConsumerGroupHeartbeat and its answers.
 
 The coordinator assigns. It tells a member what to own in the answer to a heartbeat; the member gives up and takes over step by
-step (`consumer_target.py`), and says what it owns with the next heartbeat, which is due at once. The coordinator gives a
+step, and says what it owns with the next heartbeat, which is due at once. The coordinator gives a
 partition to its next owner only after the last one has said that it gave it up.
 
 Heartbeats have the member's epoch: 0 to join, -1 to leave, -2 for a static member that goes to come back. One is out at a time.
@@ -10,25 +10,167 @@ The interval is the coordinator's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from ottla.client_core.group.base_member import BaseMember
-from ottla.client_core.group.collaborators import Coordinator, GroupSettings, MetadataView
-from ottla.client_core.group.consumer_heartbeat import (
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
-    LEAVE_STATIC_EPOCH,
-    Said,
-    heartbeat_request,
-    leave_heartbeat,
+from ottla.client_core.group.base_member import (
+    BaseMember,
+    Coordinator,
+    GroupSettings,
+    Handover,
+    Identity,
+    MetadataView,
+    SubscribedTopics,
 )
-from ottla.client_core.group.consumer_target import ConsumerTarget
-from ottla.client_core.group.membership import Failed, LeaveOption, Left, ServerRegex
+from ottla.client_core.group.membership import Failed, LeaveOption, Left, Partitions, ServerRegex
 from ottla.client_core.machine import Channel, Request
 from ottla.errors import KafkaError, UnsupportedVersionError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
-from ottla.ids import random_uuid, uuid_text
+from ottla.ids import TopicPartition, Uuid, random_uuid, uuid_text
+from ottla.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatRequestTopicPartitions,
+)
+
+# The assignment that the coordinator wants a KIP-848 member to have, and how it becomes the member's own.
+#
+# The coordinator names topics by id. A topic that the metadata does not know yet waits until it does; the rest is not held
+# up.
+
+# The fields of ConsumerGroupHeartbeat: what a member says of itself, and which of it has changed since it last said so.
+#
+# A heartbeat carries only what has changed. After an error, or if the coordinator may not know the member, it carries all of
+# it.
+#
+# Version notes: v1: the member makes its id itself; subscription by a pattern in RE2 syntax.
+
+JOIN_EPOCH: Final = 0
+LEAVE_EPOCH: Final = -1
+LEAVE_STATIC_EPOCH: Final = -2
+"""A static member goes, and will be back."""
+
+PartitionsById: TypeAlias = Mapping[Uuid, tuple[int, ...]]
+
+
+class Said(NamedTuple):
+    """What can change between heartbeats."""
+
+    names: tuple[str, ...]
+    regex: str | None
+    held: PartitionsById
+
+
+def heartbeat_request(
+    settings: GroupSettings, identity: Identity, epoch: int, now: Said, before: Said | None, node: int
+) -> Request:
+    """A heartbeat with what differs from `before`; with everything if that is None, as in the first one."""
+    message = ConsumerGroupHeartbeatRequest(group_id=identity.group_id, member_id=identity.member_id, member_epoch=epoch)
+    if before is None:
+        message.instance_id = identity.group_instance_id
+        message.rack_id = settings.client_rack or None
+        message.rebalance_timeout_ms = settings.max_poll_interval_ms
+        message.server_assignor = settings.group_remote_assignor
+    if before is None or now.names != before.names:
+        message.subscribed_topic_names = list(now.names)
+    if now.regex != (None if before is None else before.regex):
+        message.subscribed_topic_regex = now.regex or ""
+    if before is None or now.held != before.held:
+        message.topic_partitions = [
+            ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=topic_id, partitions=list(partitions))
+            for topic_id, partitions in now.held.items()
+        ]
+    return Request(message, node, channel=Channel.GROUP, context=identity.now)
+
+
+def leave_heartbeat(identity: Identity, epoch: int, node: int) -> Request:
+    """The last heartbeat of a member."""
+    message = ConsumerGroupHeartbeatRequest(
+        group_id=identity.group_id,
+        member_id=identity.member_id,
+        member_epoch=epoch,
+        instance_id=identity.group_instance_id,
+    )
+    return Request(message, node, channel=Channel.GROUP)
+
+
+class ConsumerTarget:
+    """The target of a member, and the ids of the topics that it owns."""
+
+    def __init__(self, handover: Handover, metadata: MetadataView, topics: SubscribedTopics) -> None:
+        self._handover = handover
+        self._metadata = metadata
+        self._topics = topics
+        self._target: dict[Uuid, tuple[int, ...]] | None = None
+        self._is_first = True
+        self._ids: dict[str, Uuid] = {}
+        """The ids of the topics that the member owns partitions of. A topic of the same name may have another one later."""
+        self._asked_after = -1
+        """The number of metadata responses when more was asked for: each is waited for once."""
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the owner has all that the coordinator has assigned, and nothing else."""
+        return self._target is None and not self._is_first
+
+    def set(self, assignment: Assignment) -> None:
+        """A heartbeat's answer has brought a target."""
+        self._target = {each.topic_id: tuple(sorted(each.partitions)) for each in assignment.topic_partitions}
+
+    def reset(self) -> None:
+        """The membership has ended."""
+        self._target = None
+        self._is_first = True
+        self._ids = {}
+        self._asked_after = -1
+
+    def held(self) -> PartitionsById:
+        """What the member owns, as heartbeats say it."""
+        found: dict[Uuid, list[int]] = {}
+        for topic, partition in sorted(self._handover.assigned):
+            found.setdefault(self._ids[topic], []).append(partition)
+        return {topic_id: tuple(partitions) for topic_id, partitions in found.items()}
+
+    def advance(self) -> None:
+        """The next step towards the target: give up what is not in it, or take what is new. Then it is the owner's turn."""
+        if self._target is None:
+            return
+        names = self._names_in(self._target)
+        if self._handover.revoke(self._not_in_target(self._target)):
+            return
+        wanted = self._handover.assigned | {
+            TopicPartition(name, index) for topic_id, name in names.items() for index in self._target[topic_id]
+        }
+        is_first_known = self._is_first and bool(names or not self._target)
+        if is_first_known or wanted != self._handover.assigned:
+            self._is_first = False
+            self._ids = {name: topic_id for topic_id, name in names.items()} | {
+                topic: self._ids[topic] for topic, _ in self._handover.assigned
+            }
+            self._handover.assign(wanted)
+        if len(names) == len(self._target):
+            self._target = None
+            self._topics.want_by_id(names.values(), is_complete=True)
+        elif self._asked_after != self._metadata.full_responses:
+            self._asked_after = self._metadata.full_responses
+            self._topics.want_by_id(names.values(), is_complete=False)
+            self._metadata.refresh("the coordinator has assigned partitions of a topic that is not known yet")
+
+    def _names_in(self, target: dict[Uuid, tuple[int, ...]]) -> dict[Uuid, str]:
+        """The names of the topics in it that are known."""
+        names = {topic_id: name for name, topic_id in self._ids.items() if topic_id in target}
+        for topic_id in target:
+            topic = self._metadata.topic_of_id(topic_id)
+            if topic is not None:
+                names[topic_id] = topic.name
+        return names
+
+    def _not_in_target(self, target: dict[Uuid, tuple[int, ...]]) -> Partitions:
+        """What the member owns and should not; of a topic that was deleted and created again, everything."""
+        return frozenset(
+            each for each in self._handover.assigned if each.partition not in target.get(self._ids[each.topic], ())
+        )
+
 
 _NOT_A_MEMBER: Final = frozenset(
     {

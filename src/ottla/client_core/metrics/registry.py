@@ -2,7 +2,7 @@
 
 The tables (`table.py`) say which metrics there are, and from which sensor and statistic each is read. A `SensorSet` is one
 table's sensors for one set of tags: the whole client, a node, a topic or a partition. The recorders (`producer.py`,
-`consumer.py`, `coordinator.py`, `connections.py`) own the sets and are what other code calls.
+`consumer.py`, `connections.py`) own the sets and are what other code calls.
 
 Recording belongs to the client's event loop, except where a recorder says otherwise. Reading works from any thread.
 """

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
-from ottla.client_core.producer.batch import ProducerBatch
-from ottla.client_core.producer.delivery import Waiting
+from ottla.client_core.producer.batch import ProducerBatch, Waiting
 from ottla.records.kernels import BufferMemory, Delivery, TopicBatches, record_size_max
 from ottla.records.layout import HEADER_SIZE
 

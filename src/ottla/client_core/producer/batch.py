@@ -13,12 +13,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import partial
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ottla.client_core.producer.delivery import UNKNOWN_OFFSET, RecordMetadata, Waiting
 from ottla.client_core.timeouts import seconds
 from ottla.errors import InvalidRecordError, KafkaError
-from ottla.ids import ZERO_UUID
+from ottla.ids import ZERO_UUID, RecordMetadata
 from ottla.records import patch
 from ottla.records.batch import BatchView
 from ottla.records.compression import Codec, compress
@@ -36,6 +35,31 @@ from ottla.records.layout import (
     TRANSACTIONAL,
 )
 from ottla.records.reader import iterate_records
+
+if TYPE_CHECKING:
+    pass
+
+
+# What becomes of a record: its metadata once it is stored, and how callers wait for that.
+
+UNKNOWN_OFFSET = -1
+"""The offset of a record whose broker did not tell it: acks=0, or a duplicate that the broker no longer remembers."""
+
+
+class Waiting(Protocol):
+    """How a caller of a producer waits for a batch: the synchronous face blocks its thread, the asyncio face awaits."""
+
+    def wait(self, batch: ProducerBatch, timeout_s: float | None) -> None:
+        """Block until `batch` is done; `TimeoutError` when the time is up first."""
+        ...
+
+    async def wait_async(self, batch: ProducerBatch) -> None:
+        """Await until `batch` is done."""
+        ...
+
+
+__all__ = ["UNKNOWN_OFFSET", "RecordMetadata", "Waiting"]
+
 
 _PRODUCER = Struct(">qhi")
 _SEQUENCE_MASK = 0x7FFFFFFF

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.client_core.machine import Channel, Request
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
-from ottla.client_core.producer.idempotence import Key
-from ottla.client_core.producer.pending import Pending
-from ottla.client_core.producer.producer_ids import INIT_PRODUCER_ID_VERSION_MAX, two_phase_request
+from ottla.client_core.producer.idempotence import INIT_PRODUCER_ID_VERSION_MAX, Key, two_phase_request
 from ottla.errors import KafkaError, exception_of
-from ottla.errors.codes import error_meaning
+from ottla.errors.codes import ErrorCode, error_meaning
+from ottla.wire.apis import ApiKey
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ottla.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -30,6 +29,33 @@ from ottla.wire.messages.txn_offset_commit import (
 
 if TYPE_CHECKING:
     from ottla.client_core.producer.transactions import TransactionManager
+
+# `Pending`: an operation of a machine that a caller waits for.
+
+
+class Pending:
+    """Becomes done once, with or without an error, and then calls those who wait. Belongs to the event loop."""
+
+    __slots__ = ("error", "is_claimed", "is_done", "waiters", "what")
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.is_done = False
+        self.is_claimed = False
+        """Whether a caller has got the outcome. One that stopped waiting gets it when it repeats its call."""
+        self.error: KafkaError | None = None
+        self.waiters: list[Callable[[], Any]] = []
+
+    def finish(self, error: KafkaError | None = None) -> None:
+        """Be done; only the first call counts."""
+        if self.is_done:
+            return
+        self.is_done = True
+        self.error = error
+        waiters, self.waiters = self.waiters, []
+        for waiter in waiters:
+            waiter()
+
 
 ADD_PARTITIONS_VERSION_MAX = 3
 END_VERSION_MAX_BEFORE_TV2 = 4
@@ -187,3 +213,72 @@ def _first(results: Iterable[tuple[str, int]]) -> KafkaError | None:
         if code:
             return exception_of(code, f"{what}: {error_meaning(code)}")
     return None
+
+
+# What an error of a transaction's request means: ask again, look for the coordinator, abort, or give the producer up.
+
+
+class Verdict(Enum):
+    """What follows from an error."""
+
+    RETRY = "retry"
+    RELOCATE = "relocate"
+    """The coordinator has moved: find it, then retry."""
+    ABORT = "abort"
+    """The transaction cannot be committed; after an abort the producer goes on."""
+    FATAL = "fatal"
+    """The producer cannot go on."""
+
+
+_RELOCATE = {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.NETWORK_EXCEPTION}
+_RETRY = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+_ABORT = {
+    ErrorCode.TRANSACTION_ABORTABLE,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.OPERATION_NOT_ATTEMPTED,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.STALE_MEMBER_EPOCH,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+}
+_FATAL = {
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.UNSUPPORTED_VERSION,
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+}
+_FATAL_IN_PRODUCE = {
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.UNSUPPORTED_VERSION,
+}
+
+
+def verdict_of(error: KafkaError, api: int) -> Verdict:
+    """What follows from `error` in the answer of a transaction's coordinator or of a group's."""
+    code = error.code
+    if code in _RELOCATE:
+        return Verdict.RELOCATE
+    if code in _RETRY:
+        return Verdict.RETRY
+    if code in _ABORT:
+        return Verdict.ABORT
+    if code in _FATAL:
+        return Verdict.FATAL
+    if error.is_retriable:
+        # A timeout does not tell whether the coordinator is gone: look again before the next attempt.
+        return Verdict.RELOCATE
+    return Verdict.ABORT if api == ApiKey.ADD_PARTITIONS_TO_TXN else Verdict.FATAL
+
+
+def is_fatal_for_producer(error: KafkaError) -> bool:
+    """Whether the failure of a batch ends a transactional producer; other failures only end its transaction."""
+    return error.code in _FATAL_IN_PRODUCE

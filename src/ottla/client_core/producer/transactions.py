@@ -33,10 +33,9 @@ from ottla.client_core.metadata import Metadata
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from ottla.client_core.producer import transaction_requests as requests
 from ottla.client_core.producer.collaborators import TransactionSettings
-from ottla.client_core.producer.finishing import PreparedTransaction, TransactionIdentity
 from ottla.client_core.producer.idempotence import Idempotence, Key
-from ottla.client_core.producer.pending import Pending
-from ottla.client_core.producer.transaction_errors import Verdict, is_fatal_for_producer, verdict_of
+from ottla.client_core.producer.prepared_transactions import PreparedTransaction, TransactionIdentity
+from ottla.client_core.producer.transaction_requests import Pending, Verdict, is_fatal_for_producer, verdict_of
 from ottla.errors import IllegalStateError, InvalidProducerEpochError, KafkaError, ProducerFencedError
 from ottla.errors.codes import ErrorCode
 from ottla.errors.faults import without_frames

@@ -1,6 +1,6 @@
 """Transaction: the state of one transactional id, its producer and its open or last transaction.
 
-Plain data, converted from and to its record (`TransactionLogValue`). `init_producer_id.py`, `partitions.py`, `end_txn.py` and
+Plain data, converted from and to its record (`TransactionLogValue`). `init_producer_id.py`, `end_txn.py` and
 `shard.py` decide on changes.
 """
 

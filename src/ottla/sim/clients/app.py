@@ -18,7 +18,7 @@ from ottla.client.consumer.asynchronous import Consumer
 from ottla.client.producer.asynchronous import Producer
 from ottla.client.producer.core import ProducerCore
 from ottla.client_core.machine import Request
-from ottla.client_core.producer.delivery import RecordMetadata
+from ottla.client_core.producer.batch import RecordMetadata
 from ottla.client_core.producer.transaction_requests import error_in
 from ottla.errors import KafkaError
 from ottla.errors import TimeoutError as KafkaTimeoutError

@@ -14,7 +14,7 @@ from typing import Any
 from ottla.client.consumer.asynchronous import Consumer
 from ottla.client.consumer.core import ConsumerCore
 from ottla.client.consumer.record import ConsumerRecord
-from ottla.client_core.group.consumer_heartbeat import JOIN_EPOCH
+from ottla.client_core.group.consumer_member import JOIN_EPOCH
 from ottla.client_core.machine import Request
 from ottla.errors import CommitFailedError, KafkaError, RetriableCommitFailedError
 from ottla.errors import TimeoutError as KafkaTimeoutError

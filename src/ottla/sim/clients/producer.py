@@ -14,7 +14,7 @@ from typing import Any
 
 from ottla.client.producer.asynchronous import Producer as RealProducer
 from ottla.client_core.machine import Request
-from ottla.client_core.producer.delivery import RecordMetadata
+from ottla.client_core.producer.batch import RecordMetadata
 from ottla.client_core.producer.idempotence import Idempotence
 from ottla.errors import KafkaError, OutOfOrderSequenceError
 from ottla.errors import TimeoutError as KafkaTimeoutError

@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import ottla
-from ottla.client_core.producer.finishing import Finish
+from ottla.client_core.producer.prepared_transactions import Finish
 from ottla.errors import InvalidTxnStateError, KafkaError, TransactionalIdNotFoundError, UnsupportedVersionError
 from ottla.spark import clients
 from ottla.spark.errors import SinkError

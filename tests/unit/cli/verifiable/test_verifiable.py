@@ -17,7 +17,7 @@ from tests.unit.cli.verifiable.conftest import events_of, signalled
 from ottla.cli import verifiable as room
 from ottla.cli.common.clients import ClientConfig
 from ottla.cli.verifiable import ConsumePlan, Events, VerifiableConsumer, stopping
-from ottla.client.real_world import real_client_world
+from ottla.client.world import real_client_world
 from ottla.errors import (
     FencedInstanceIdError,
     RebalanceInProgressError,

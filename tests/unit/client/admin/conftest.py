@@ -19,7 +19,7 @@ from tests.support.peers.raw_client import RawClient
 from tests.support.servers.kafka_server import HANG_S, KafkaServer
 from tests.support.servers.ottla_server import start_ottla
 
-from ottla.client.real_world import real_client_world
+from ottla.client.world import real_client_world
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 from ottla.wire import consumer_protocol

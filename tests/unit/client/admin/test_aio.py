@@ -6,7 +6,7 @@ import pytest
 from tests.support.nodes.fake_node import FakeNetwork, FakeNode
 
 from ottla.client.admin.aio import Admin
-from ottla.client.real_world import real_client_world
+from ottla.client.world import real_client_world
 from ottla.errors import IllegalStateError
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from ottla.client.consumer import arguments
+from ottla.client.consumer.arguments import consumer_options
 from ottla.client_core.group.membership import LeaveOption, ServerRegex
 from ottla.client_core.offsets import OffsetAndMetadata
+from ottla.errors import OttlaError
 from ottla.ids import TopicPartition
 from ottla.records.kernels import ConsumerRecord
 
@@ -121,3 +123,36 @@ def test_callback_that_cannot_be_called_is_refused() -> None:
     assert arguments.callback_of(print) is print
     with pytest.raises(TypeError, match="must be a callable, not 5"):
         arguments.callback_of(given)
+
+
+# A consumer's settings and deserializers.
+
+
+def test_deserializers_are_made_and_bytes_need_none() -> None:
+    options = consumer_options("h:1", None, {"value_deserializer": "json"})
+    key, value = options.deserializers
+    assert key is None
+    assert value is not None
+    assert value("t", (), b'{"a": 1}') == {"a": 1}
+
+
+def test_kafkas_names_are_taken_too() -> None:
+    config = {
+        "bootstrap.servers": "h:1",
+        "group.id": "g",
+        "value.deserializer": "org.apache.kafka.common.serialization.StringDeserializer",
+    }
+    options = consumer_options(None, config, {})
+    assert options.settings.group_id == "g"
+    assert options.deserializers[1] is not None
+
+
+def test_a_python_path_names_a_deserializer() -> None:
+    options = consumer_options("h:1", None, {"value_deserializer": "json:loads"})
+    assert options.deserializers[1] is not None
+    assert options.deserializers[1]("t", (), b"[1]") == [1]
+
+
+def test_mistakes_are_told_when_the_consumer_is_made() -> None:
+    with pytest.raises(OttlaError, match="heartbeat"):
+        consumer_options("h:1", None, {"heatbeat_interval_ms": 5})

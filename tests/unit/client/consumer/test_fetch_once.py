@@ -2,10 +2,9 @@
 
 import asyncio
 
-from ottla.client.cluster import Outcome
+from ottla.client.cluster import Outcome, open_cluster
 from ottla.client.consumer.fetch_once import FetchedPartition, fetch_once
-from ottla.client.opening import open_cluster
-from ottla.client.real_world import real_client_world
+from ottla.client.world import real_client_world
 from ottla.config.client import admin_settings
 from ottla.errors import OffsetOutOfRangeError
 from ottla.ids import TopicPartition

@@ -14,7 +14,7 @@ from ottla.client.consumer.core import ConsumerCore
 from ottla.client.consumer.group import assignors_of
 from ottla.client.consumer.listener import RebalanceListener
 from ottla.client.consumer.sync import Consumer
-from ottla.client_core.group.assignors.base import Assignor
+from ottla.client_core.group.assignors import Assignor
 from ottla.client_core.offsets import OffsetAndMetadata
 from ottla.config.client import consumer_settings
 from ottla.errors import ConfigError, FencedInstanceIdError, IllegalStateError, WakeupError

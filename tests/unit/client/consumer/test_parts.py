@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ottla.client.consumer.parts import Parts
-from ottla.client.real_world import real_client_world
+from ottla.client.world import real_client_world
 from ottla.config.client import consumer_settings
 
 

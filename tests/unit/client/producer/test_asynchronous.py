@@ -6,7 +6,7 @@ import pytest
 
 from ottla.client.producer.asynchronous import Producer
 from ottla.client_core.metadata import Metadata
-from ottla.client_core.producer.finishing import Finish
+from ottla.client_core.producer.prepared_transactions import Finish
 from ottla.client_core.producer.transactions import State
 from ottla.errors import BufferExhaustedError, IllegalStateError, InvalidTopicError, RecordTooLargeError, TimeoutError
 from ottla.testing import Broker

@@ -12,8 +12,7 @@ from tests.support.producers.settings import small_settings
 from ottla import Producer
 from ottla.client.producer.asynchronous import TaskWaiting
 from ottla.client.producer.core import ProducerCore, codec_level, set_done
-from ottla.client.real_world import real_client_world
-from ottla.client.world import ClientWorld
+from ottla.client.world import ClientWorld, real_client_world
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from ottla.config.client import producer_settings
 from ottla.env.real.clock import RealClock

@@ -10,7 +10,7 @@ from tests.support.producers.settings import small_settings
 from ottla.client.producer.asynchronous import TaskWaiting
 from ottla.client.producer.core import ProducerCore
 from ottla.client.producer.intake import Intake, PackedHeaders, check_topic_name, checked_partition, checked_timestamp, pack
-from ottla.client.real_world import real_client_world
+from ottla.client.world import real_client_world
 from ottla.errors import ConfigError, InvalidTopicError, RecordTooLargeError, SerializationError
 from ottla.records.kernels import NO_HEADERS
 

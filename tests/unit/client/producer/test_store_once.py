@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from ottla.client.opening import open_cluster
+from ottla.client.cluster import open_cluster
 from ottla.client.producer.store_once import Stored, store_once
-from ottla.client.real_world import real_client_world
+from ottla.client.world import real_client_world
 from ottla.config.client import admin_settings
 from ottla.errors import NetworkError, RecordTooLargeError
 from ottla.ids import TopicPartition

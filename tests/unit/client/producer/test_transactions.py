@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ottla.client.producer.transactions import as_group, as_offsets
+from ottla.client.producer.calls import as_group, as_offsets
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from ottla.ids import TopicPartition
 

@@ -14,7 +14,7 @@ from tests.support.machines.consumer_cluster import (
     settings,
 )
 
-from ottla.client_core.consumer.committed import CommittedOffsets
+from ottla.client_core.consumer.commits import CommittedOffsets
 from ottla.client_core.coordinators import CoordinatorFinder
 from ottla.client_core.machine import Channel, Request
 from ottla.client_core.metadata import Metadata

@@ -7,10 +7,10 @@ import pytest
 from tests.support.machines.consumer_cluster import TOPIC, FakeCluster, known_metadata, no_chance, place, settings
 from tests.support.machines.open_connections import OpenConnections
 
-from ottla.client_core.consumer.committed import CommittedQuery
+from ottla.client_core.consumer.commits import CommittedQuery
 from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp, OffsetLister, OffsetQuery
 from ottla.client_core.consumer.positions import Positions
-from ottla.client_core.consumer.reset import EARLIEST, LATEST, NO_RESET, Reset
+from ottla.client_core.consumer.settings import EARLIEST, LATEST, NO_RESET, Reset
 from ottla.client_core.consumer.subscription import PartitionState, Phase, Position, Subscription
 from ottla.client_core.machine import Channel, Connect, Request
 from ottla.client_core.offsets import OffsetAndMetadata

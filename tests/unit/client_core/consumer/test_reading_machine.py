@@ -14,11 +14,10 @@ from tests.support.cases.examples import examples
 from tests.support.machines.consumer_cluster import TOPIC, Driver, FakeCluster, known_metadata, no_chance, place, settings
 
 from ottla.client.consumer.reader import Reader
-from ottla.client_core.consumer.fetch_errors import FetchErrors
-from ottla.client_core.consumer.fetcher import Fetcher
+from ottla.client_core.consumer.fetcher import Fetcher, FetchErrors
 from ottla.client_core.consumer.offset_lister import OffsetLister
 from ottla.client_core.consumer.positions import Positions
-from ottla.client_core.consumer.reset import EARLIEST
+from ottla.client_core.consumer.settings import EARLIEST
 from ottla.client_core.consumer.subscription import Position, Subscription
 from ottla.errors.codes import ErrorCode
 from ottla.records.compression import Codec

@@ -5,7 +5,7 @@ import re
 import pytest
 from tests.support.machines.consumer_cluster import place
 
-from ottla.client_core.consumer.reset import EARLIEST
+from ottla.client_core.consumer.settings import EARLIEST
 from ottla.client_core.consumer.subscription import Mode, PartitionState, Phase, Position, Subscription
 from ottla.errors import IllegalStateError, NetworkError
 

@@ -10,16 +10,17 @@ import pytest
 from tests.support.shards.group_world import ClientSettings, GroupClient, GroupWorld
 
 from ottla.client_core.coordinators import CoordinatorFinder
-from ottla.client_core.group.assignors.base import Assignor
-from ottla.client_core.group.assignors.range_assignor import RangeAssignor
-from ottla.client_core.group.assignors.sticky_assignor import CooperativeStickyAssignor
-from ottla.client_core.group.classic_member import ClassicMember
+from ottla.client_core.group.assignors import Assignor, RangeAssignor
+from ottla.client_core.group.base_member import Identity
+from ottla.client_core.group.classic_member import ClassicMember, Liveness, leave_request, sends_leave
 from ottla.client_core.group.membership import Assign, Failed, LeaveOption, Left, Lost, Membership, Revoke, ServerRegex
+from ottla.client_core.group.sticky import CooperativeStickyAssignor
 from ottla.client_core.machine import Channel, Request
 from ottla.client_core.metadata import Metadata
 from ottla.errors import NetworkError, UnsupportedVersionError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
+from ottla.wire.codec import encode_bytes
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -466,3 +467,132 @@ def test_heartbeats_carry_the_generation_and_keep_the_interval() -> None:
     heartbeats = client.messages(HeartbeatRequest)
     assert 9 <= len(heartbeats) <= 11
     assert {(each.generation_id, each.member_id) for each in heartbeats} == {(1, client.member.member_id)}
+
+
+# LeaveGroup: which members send it, and its form in each version.
+
+
+@pytest.mark.parametrize(
+    ("option", "instance_id", "is_sent"),
+    [
+        (LeaveOption.DEFAULT, None, True),
+        (LeaveOption.DEFAULT, "i", False),
+        (LeaveOption.LEAVE_GROUP, None, True),
+        (LeaveOption.LEAVE_GROUP, "i", True),
+        (LeaveOption.REMAIN_IN_GROUP, None, False),
+        (LeaveOption.REMAIN_IN_GROUP, "i", False),
+    ],
+)
+def test_only_static_members_stay_by_default(option: LeaveOption, instance_id: str | None, is_sent: bool) -> None:
+    assert sends_leave(option, instance_id) is is_sent
+
+
+def message(version: int, reason: str = "closed") -> Any:
+    request = leave_request(Identity("g", "i", "m"), 3, reason)
+    assert (request.node, request.channel) == (3, Channel.HEARTBEAT)
+    assert request.adapt is not None
+    return request.adapt(version)
+
+
+def test_old_version_names_one_member() -> None:
+    assert (message(2).group_id, message(2).member_id, message(2).members) == ("g", "m", [])
+
+
+def test_newer_version_lists_the_member_with_its_instance_id_and_reason() -> None:
+    (member,) = message(5).members
+    assert (member.member_id, member.group_instance_id, member.reason) == ("m", "i", "closed")
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_every_version_can_be_encoded(version: int) -> None:
+    assert b"m" in encode_bytes(message(version), version)
+
+
+def test_long_reason_is_cut_to_what_brokers_accept() -> None:
+    assert len(message(5, "x" * 1_000).members[0].reason) == 255
+
+
+def test_request_keeps_the_id_that_the_member_had_when_it_left() -> None:
+    identity = Identity("g", None, "m")
+    request = leave_request(identity, 3, "closed")
+    identity.forget()
+    assert request.adapt is not None
+    left: Any = request.adapt(5)
+    assert left.members[0].member_id == "m"
+
+
+# The heartbeats of a classic member: due times, the session, and answers of older generations.
+
+NODE = 1
+SETTINGS = ClientSettings(heartbeat_interval_ms=3_000, session_timeout_ms=10_000, max_poll_interval_ms=30_000)
+
+
+@pytest.fixture
+def identity() -> Identity:
+    identity = Identity("g", "i", "m")
+    identity.generation = 5
+    return identity
+
+
+@pytest.fixture
+def liveness(identity: Identity) -> Liveness:
+    liveness = Liveness(SETTINGS, identity)
+    liveness.joined(1_000)
+    return liveness
+
+
+def sent(liveness: Liveness, now_ms: int) -> Request:
+    assert liveness.is_due(now_ms)
+    return liveness.send(NODE, now_ms)
+
+
+def test_first_heartbeat_is_due_one_interval_after_the_join(liveness: Liveness) -> None:
+    assert liveness.due_ms == 4_000
+    assert not liveness.is_due(3_999)
+    request = sent(liveness, 4_000)
+    message: Any = request.message
+    assert (message.group_id, message.generation_id, message.member_id, message.group_instance_id) == ("g", 5, "m", "i")
+    assert (request.node, request.channel) == (NODE, Channel.HEARTBEAT)
+
+
+def test_one_heartbeat_is_out_at_a_time(liveness: Liveness) -> None:
+    request = sent(liveness, 4_000)
+    assert liveness.is_mine(request)
+    assert liveness.due_ms is None
+    assert not liveness.is_due(20_000)
+    assert liveness.answered(request, keeps_session=True, now_ms=5_000)
+    assert not liveness.is_mine(request)
+    assert liveness.due_ms == 7_000, "one interval after the last was sent"
+
+
+def test_good_answer_extends_the_session_and_a_bad_one_does_not(liveness: Liveness) -> None:
+    assert liveness.session_ends_ms == 11_000
+    assert liveness.answered(sent(liveness, 4_000), keeps_session=True, now_ms=4_500)
+    assert liveness.session_ends_ms == 14_500
+    assert liveness.answered(sent(liveness, 8_000), keeps_session=False, now_ms=8_500)
+    assert liveness.session_ends_ms == 14_500
+
+
+def test_answer_to_an_older_generation_says_nothing(liveness: Liveness, identity: Identity) -> None:
+    request = sent(liveness, 4_000)
+    identity.generation = 6
+    assert not liveness.answered(request, keeps_session=True, now_ms=4_500)
+    assert liveness.session_ends_ms == 11_000
+    assert liveness.due_ms == 7_000, "the next may go out"
+
+
+def test_failed_heartbeat_is_sent_again_after_the_backoff(liveness: Liveness) -> None:
+    sent(liveness, 4_000)
+    liveness.failed(4_200)
+    assert liveness.due_ms == 4_300
+
+
+def test_heartbeat_that_fails_late_does_not_delay_the_next(liveness: Liveness) -> None:
+    sent(liveness, 4_000)
+    liveness.failed(6_950)
+    assert liveness.due_ms == 7_000
+
+
+def test_poll_moves_the_deadline_of_polls_only(liveness: Liveness) -> None:
+    liveness.polled(2_000)
+    assert (liveness.poll_due_ms, liveness.session_ends_ms) == (32_000, 11_000)

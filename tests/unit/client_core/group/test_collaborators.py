@@ -8,7 +8,7 @@ from tests.support.shards.fake_metadata import FakeMetadata
 from tests.support.shards.group_world import ClientSettings
 
 from ottla.client_core.coordinators import CoordinatorFinder, CoordinatorKind
-from ottla.client_core.group.collaborators import Coordinator, GroupSettings, MetadataView
+from ottla.client_core.group.base_member import Coordinator, GroupSettings, MetadataView
 from ottla.client_core.metadata import Metadata, Node, PartitionInfo, TopicInfo
 from ottla.config.client.build import consumer_settings
 from ottla.ids import ZERO_UUID

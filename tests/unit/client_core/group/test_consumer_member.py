@@ -7,19 +7,33 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.support.shards.fake_metadata import FakeMetadata, topic_id_of
 from tests.support.shards.group_world import ClientSettings, GroupClient, GroupWorld
 
 from ottla.client_core.coordinators import CoordinatorFinder
-from ottla.client_core.group.assignors.range_assignor import RangeAssignor
+from ottla.client_core.group.assignors import RangeAssignor
+from ottla.client_core.group.base_member import Handover, Identity, SubscribedTopics
 from ottla.client_core.group.classic_member import ClassicMember
-from ottla.client_core.group.consumer_member import ConsumerMember
-from ottla.client_core.group.membership import Assign, Failed, LeaveOption, Left, Lost, Membership, Revoke, ServerRegex
-from ottla.client_core.machine import Request
+from ottla.client_core.group.consumer_member import (
+    LEAVE_STATIC_EPOCH,
+    ConsumerMember,
+    ConsumerTarget,
+    Said,
+    heartbeat_request,
+    leave_heartbeat,
+)
+from ottla.client_core.group.membership import Assign, Event, Failed, LeaveOption, Left, Lost, Membership, Revoke, ServerRegex
+from ottla.client_core.machine import Channel, Request
 from ottla.client_core.metadata import Metadata
 from ottla.errors import UnsupportedVersionError, exception_of
 from ottla.errors.codes import ErrorCode
-from ottla.ids import TopicPartition
-from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from ottla.ids import TopicPartition, Uuid
+from ottla.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatResponseTopicPartitions,
+)
 from ottla.wire.messages.join_group import JoinGroupRequest
 
 Make = Callable[[ClientSettings, Metadata, CoordinatorFinder], Membership]
@@ -363,3 +377,217 @@ def test_members_of_both_protocols_share_a_group(kinds: tuple[str, ...]) -> None
         world.run_until_stable()
     assert sorted(len(client.member.assigned) for client in world.clients) == [2, 2, 2]
     assert any(client.messages(JoinGroupRequest) for client in world.clients)
+
+
+# The target of a KIP-848 member: give up first, then take, and wait only for topics that are not known.
+
+
+class Member:
+    """A target with what is around it, and an owner that handles events at once."""
+
+    def __init__(self, **counts: int) -> None:
+        self.metadata = FakeMetadata(**counts)
+        self.handover = Handover()
+        self.topics = SubscribedTopics(self.metadata, exclude_internal=True)
+        self.target = ConsumerTarget(self.handover, self.metadata, self.topics)
+
+    def assign(self, by_id: dict[Uuid, list[int]]) -> list[Event]:
+        given = [ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=each, partitions=has) for each, has in by_id.items()]
+        self.target.set(Assignment(topic_partitions=given))
+        return self.advance()
+
+    def advance(self) -> list[Event]:
+        """Go on until the target has nothing more to do."""
+        events: list[Event] = []
+        for _ in range(5):
+            self.target.advance()
+            taken = self.handover.take_events()
+            events += taken
+            self.handover.revoked()
+            self.handover.assignment_taken()
+            if not taken:
+                break
+        return events
+
+
+def test_first_target_is_assigned_and_reached() -> None:
+    member = Member(t=3)
+    assert not member.target.is_reached
+    assert member.assign({topic_id_of("t"): [2, 0]}) == [Assign(partitions("t", 0, 2), partitions("t", 0, 2))]
+    assert member.target.is_reached
+    assert member.target.held() == {topic_id_of("t"): (0, 2)}
+
+
+def test_empty_first_target_is_an_assignment_of_nothing() -> None:
+    member = Member()
+    assert member.assign({}) == [Assign(frozenset(), frozenset())]
+    assert member.target.is_reached
+
+
+def test_same_target_again_is_no_event() -> None:
+    member = Member(t=2)
+    member.assign({topic_id_of("t"): [0]})
+    assert member.assign({topic_id_of("t"): [0]}) == []
+    assert member.target.is_reached
+
+
+def test_partitions_are_given_up_before_new_ones_are_taken() -> None:
+    member = Member(t=2, u=1)
+    member.assign({topic_id_of("t"): [0, 1]})
+    events = member.assign({topic_id_of("t"): [1], topic_id_of("u"): [0]})
+    has = partitions("t", 1) | partitions("u", 0)
+    assert events == [Revoke(partitions("t", 0)), Assign(has, partitions("u", 0))]
+
+
+def test_nothing_is_taken_while_the_owner_gives_up() -> None:
+    member = Member(t=2)
+    member.assign({topic_id_of("t"): [0]})
+    member.target.set(
+        Assignment(topic_partitions=[ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=topic_id_of("t"), partitions=[1])])
+    )
+    member.target.advance()
+    assert member.handover.take_events() == [Revoke(partitions("t", 0))]
+    assert not member.target.is_reached
+    assert member.target.held() == {topic_id_of("t"): (0,)}
+
+
+def test_unknown_topic_is_asked_for_and_does_not_hold_up_the_rest() -> None:
+    member = Member(t=1)
+    events = member.assign({topic_id_of("t"): [0], topic_id_of("later"): [0]})
+    assert events == [Assign(partitions("t", 0), partitions("t", 0))]
+    assert not member.target.is_reached
+    assert len(member.metadata.refreshes) == 1
+    assert member.advance() == []
+    assert len(member.metadata.refreshes) == 1, "each response is waited for once"
+    member.metadata.full_responses += 1
+    assert member.advance() == []
+    assert len(member.metadata.refreshes) == 2
+    member.metadata.put("later", [()])
+    has = partitions("t", 0) | partitions("later", 0)
+    assert member.advance() == [Assign(has, partitions("later", 0))]
+    assert member.target.is_reached
+
+
+def test_first_target_of_unknown_topics_only_waits() -> None:
+    member = Member()
+    assert member.assign({topic_id_of("later"): [0]}) == []
+    assert not member.target.is_reached
+
+
+def test_topic_created_again_is_given_up_and_taken_with_its_new_id() -> None:
+    member = Member(t=1)
+    member.assign({topic_id_of("t"): [0]})
+    again = Uuid(b"t again.........")
+    member.metadata.put("t", [()], topic_id=again)
+    assert member.target.held() == {topic_id_of("t"): (0,)}, "the member still owns the old one"
+    events = member.assign({again: [0]})
+    assert events == [Revoke(partitions("t", 0)), Assign(partitions("t", 0), partitions("t", 0))]
+    assert member.target.held() == {again: (0,)}
+
+
+def test_topic_that_left_the_metadata_keeps_its_name_while_it_is_owned() -> None:
+    member = Member(t=2)
+    member.assign({topic_id_of("t"): [0]})
+    del member.metadata.topics["t"]
+    assert member.assign({topic_id_of("t"): [0, 1]}) == [Assign(partitions("t", 0, 1), partitions("t", 1))]
+
+
+def test_reset_forgets_the_target() -> None:
+    member = Member(t=1)
+    member.assign({topic_id_of("t"): [0]})
+    member.handover.lose("evicted")
+    member.target.reset()
+    assert member.advance() == [Lost(partitions("t", 0), "evicted")]
+    assert not member.target.is_reached
+    assert member.target.held() == {}
+    assert member.assign({topic_id_of("t"): [0]}) == [Assign(partitions("t", 0), partitions("t", 0))]
+
+
+def test_pattern_of_the_coordinator_takes_its_names_from_the_target() -> None:
+    member = Member(t=1)
+    member.topics.set(ServerRegex("t.*"))
+    member.assign({topic_id_of("t"): [0], topic_id_of("t2"): [0]})
+    assert member.metadata.is_all_wanted
+    member.metadata.put("t2", [()])
+    member.advance()
+    assert member.topics.names == {"t", "t2"}
+    assert not member.metadata.is_all_wanted
+
+
+# The fields of ConsumerGroupHeartbeat: everything in the first one, then only what has changed.
+
+TOPIC = Uuid(b"t" * 16)
+SETTINGS = ClientSettings(client_rack="east", max_poll_interval_ms=30_000, group_remote_assignor="uniform")
+NOTHING = Said((), None, {})
+HELD = Said(("t",), None, {TOPIC: (0, 2)})
+
+
+def message(now: Said, before: Said | None, settings: ClientSettings = SETTINGS) -> Any:
+    request = heartbeat_request(settings, Identity("g", "i", "m"), 4, now, before, 1)
+    assert (request.node, request.channel, request.context) == (1, Channel.GROUP, ("m", -1))
+    return request.message
+
+
+def changes(sent: Any) -> dict[str, Any]:
+    """The fields that are not left out."""
+    found = {
+        "names": sent.subscribed_topic_names,
+        "regex": sent.subscribed_topic_regex,
+        "held": sent.topic_partitions and {each.topic_id: each.partitions for each in sent.topic_partitions},
+        "rack": sent.rack_id,
+        "instance": sent.instance_id,
+        "assignor": sent.server_assignor,
+        "timeout": None if sent.rebalance_timeout_ms == -1 else sent.rebalance_timeout_ms,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def test_first_heartbeat_says_everything() -> None:
+    sent = message(HELD, None)
+    assert (sent.group_id, sent.member_id, sent.member_epoch) == ("g", "m", 4)
+    assert changes(sent) == {
+        "names": ["t"],
+        "held": {TOPIC: [0, 2]},
+        "rack": "east",
+        "instance": "i",
+        "assignor": "uniform",
+        "timeout": 30_000,
+    }
+
+
+def test_first_heartbeat_says_that_nothing_is_held() -> None:
+    assert changes(message(NOTHING, None, ClientSettings()))["held"] == [], "an empty list, not null"
+    assert "rack" not in changes(message(NOTHING, None, ClientSettings())), "an empty client.rack is none"
+
+
+def test_heartbeat_without_changes_says_nothing() -> None:
+    assert changes(message(HELD, HELD)) == {}
+
+
+def test_changed_names_are_sent_alone() -> None:
+    assert changes(message(HELD._replace(names=("t", "u")), HELD)) == {"names": ["t", "u"]}
+
+
+def test_changed_partitions_are_sent_whole() -> None:
+    assert changes(message(HELD._replace(held={TOPIC: (0,)}), HELD)) == {"held": {TOPIC: [0]}}
+    assert changes(message(HELD._replace(held={}), HELD)) == {"held": []}
+
+
+def test_pattern_is_sent_once_and_taken_back_with_an_empty_one() -> None:
+    pattern = Said((), "t.*", {})
+    assert changes(message(pattern, NOTHING)) == {"regex": "t.*"}
+    assert changes(message(pattern, pattern)) == {}
+    assert changes(message(NOTHING, pattern)) == {"regex": ""}
+    assert changes(message(pattern, None))["regex"] == "t.*"
+
+
+def test_no_pattern_is_left_out_of_the_first_heartbeat() -> None:
+    """Version 0 has no field for it, and a broker that speaks no newer one refuses an empty one."""
+    assert "regex" not in changes(message(HELD, None))
+
+
+def test_last_heartbeat_names_the_static_member() -> None:
+    request = leave_heartbeat(Identity("g", "i", "m"), LEAVE_STATIC_EPOCH, 1)
+    sent: Any = request.message
+    assert (sent.group_id, sent.member_id, sent.member_epoch) == ("g", "m", -2)
+    assert changes(sent) == {"instance": "i"}

@@ -9,7 +9,7 @@ import pytest
 from tests.support.shards.group_world import ClientSettings, GroupWorld
 
 from ottla.client_core.coordinators import CoordinatorFinder
-from ottla.client_core.group.assignors.range_assignor import RangeAssignor
+from ottla.client_core.group.assignors import RangeAssignor
 from ottla.client_core.group.classic_member import ClassicMember
 from ottla.client_core.group.consumer_member import ConsumerMember
 from ottla.client_core.group.membership import NO_PARTITIONS, Failed, Left, Membership

@@ -16,13 +16,11 @@ from hypothesis import strategies as st
 from tests.support.shards.group_world import ClientSettings, GroupClient, GroupWorld
 
 from ottla.client_core.coordinators import CoordinatorFinder
-from ottla.client_core.group.assignors.base import Assignor
-from ottla.client_core.group.assignors.range_assignor import RangeAssignor
-from ottla.client_core.group.assignors.round_robin_assignor import RoundRobinAssignor
-from ottla.client_core.group.assignors.sticky_assignor import CooperativeStickyAssignor, StickyAssignor
+from ottla.client_core.group.assignors import Assignor, RangeAssignor, RoundRobinAssignor
 from ottla.client_core.group.classic_member import ClassicMember
 from ottla.client_core.group.consumer_member import ConsumerMember
 from ottla.client_core.group.membership import LeaveOption, Membership
+from ottla.client_core.group.sticky import CooperativeStickyAssignor, StickyAssignor
 from ottla.client_core.machine import Request
 from ottla.client_core.metadata import Metadata
 from ottla.errors import NetworkError

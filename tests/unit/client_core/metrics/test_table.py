@@ -2,7 +2,7 @@
 
 from ottla.client_core.metrics.sensor import Statistic
 from ottla.client_core.metrics.table import FIXED_TABLES, connection_table, node_table
-from ottla.client_core.telemetry_payload import telemetry_name
+from ottla.client_core.telemetry import telemetry_name
 
 KINDS = ("producer", "consumer", "admin-client")
 TABLES = (*FIXED_TABLES, *(make(kind) for make in (connection_table, node_table) for kind in KINDS))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client_core.producer.batch import ProducerBatch, next_sequence
+from ottla.client_core.producer.batch import UNKNOWN_OFFSET, ProducerBatch, RecordMetadata, next_sequence
 from ottla.errors import InvalidRecordError, NetworkError, exception_of
 from ottla.errors.codes import ErrorCode
 from ottla.records.batch import BatchView
@@ -137,3 +137,12 @@ def test_descriptions_name_place_and_state() -> None:
     failed = made([b"a"])
     failed.fail(NetworkError("gone"))
     assert failed.describe(0) == "t-1, failed: gone"
+
+
+# The metadata of a stored record.
+
+
+def test_metadata_is_a_tuple_with_names() -> None:
+    metadata = RecordMetadata("t", 1, UNKNOWN_OFFSET, 5)
+    assert metadata == ("t", 1, -1, 5)
+    assert (metadata.topic, metadata.partition, metadata.offset, metadata.timestamp) == metadata

@@ -7,8 +7,7 @@ from tests.support.producers.settings import small_settings
 
 from ottla.client_core.machine import Request
 from ottla.client_core.metadata import Metadata
-from ottla.client_core.producer.finishing import TransactionIdentity
-from ottla.client_core.producer.keeping import TransactionKeep
+from ottla.client_core.producer.prepared_transactions import TransactionIdentity, TransactionKeep
 from ottla.errors import NetworkError, TransactionalIdAuthorizationError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.base import UnsupportedVersion

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from tests.support.producers.settings import small_settings
 
-from ottla.client_core.connecting import Connecting
 from ottla.client_core.metadata import Metadata, Node
+from ottla.client_core.pending_connections import Connecting
 from ottla.client_core.producer.accumulator import Accumulator
 from ottla.client_core.producer.batch import ProducerBatch
-from ottla.client_core.producer.outcomes import BatchOutcomes
+from ottla.client_core.producer.sender import BatchOutcomes
 from ottla.errors import KafkaError, NetworkError, TimeoutError, TopicAuthorizationError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID, Uuid

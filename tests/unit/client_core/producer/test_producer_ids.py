@@ -2,8 +2,7 @@
 
 from tests.support.producers.settings import small_settings
 
-from ottla.client_core.producer.idempotence import Idempotence
-from ottla.client_core.producer.producer_ids import ProducerIds
+from ottla.client_core.producer.idempotence import Idempotence, ProducerIds
 from ottla.errors import ClusterAuthorizationError, NetworkError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.init_producer_id import InitProducerIdResponse

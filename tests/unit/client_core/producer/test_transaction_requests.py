@@ -1,5 +1,6 @@
 """The requests of a transaction carry its identity, and the first error of an answer is found."""
 
+import pytest
 from tests.support.producers.settings import small_settings
 
 from ottla.client_core.machine import Channel
@@ -7,9 +8,11 @@ from ottla.client_core.metadata import Metadata
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from ottla.client_core.producer import transaction_requests as requests
 from ottla.client_core.producer.idempotence import Idempotence
+from ottla.client_core.producer.transaction_requests import Pending, Verdict, is_fatal_for_producer, verdict_of
 from ottla.client_core.producer.transactions import TransactionManager
-from ottla.errors import TopicAuthorizationError
+from ottla.errors import NetworkError, TopicAuthorizationError, exception_of
 from ottla.errors.codes import ErrorCode
+from ottla.wire.apis import ApiKey
 from ottla.wire.codec import encode
 from ottla.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -87,3 +90,47 @@ def test_the_first_error_is_found() -> None:
         ]
     )
     assert requests.error_in(committed) is not None
+
+
+# An operation becomes done once and calls those who wait.
+
+
+def test_only_the_first_end_counts() -> None:
+    pending = Pending("something")
+    called: list[str] = []
+    pending.waiters.append(lambda: called.append("done"))
+    error = NetworkError("gone")
+    pending.finish(error)
+    pending.finish()
+    assert (called, pending.is_done, pending.error) == (["done"], True, error)
+
+
+# What follows from an error in a transaction.
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict"),
+    [
+        (ErrorCode.NOT_COORDINATOR, Verdict.RELOCATE),
+        (ErrorCode.NETWORK_EXCEPTION, Verdict.RELOCATE),
+        (ErrorCode.REQUEST_TIMED_OUT, Verdict.RELOCATE),
+        (ErrorCode.CONCURRENT_TRANSACTIONS, Verdict.RETRY),
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, Verdict.RETRY),
+        (ErrorCode.TRANSACTION_ABORTABLE, Verdict.ABORT),
+        (ErrorCode.ILLEGAL_GENERATION, Verdict.ABORT),
+        (ErrorCode.PRODUCER_FENCED, Verdict.FATAL),
+        (ErrorCode.INVALID_TXN_STATE, Verdict.FATAL),
+        (ErrorCode.UNKNOWN_SERVER_ERROR, Verdict.FATAL),
+    ],
+)
+def test_verdicts(code: ErrorCode, verdict: Verdict) -> None:
+    assert verdict_of(exception_of(code), ApiKey.END_TXN) is verdict
+
+
+def test_an_unknown_error_of_add_partitions_only_ends_the_transaction() -> None:
+    assert verdict_of(exception_of(ErrorCode.UNKNOWN_SERVER_ERROR), ApiKey.ADD_PARTITIONS_TO_TXN) is Verdict.ABORT
+
+
+def test_an_old_epoch_in_a_produce_answer_can_be_aborted() -> None:
+    assert not is_fatal_for_producer(exception_of(ErrorCode.INVALID_PRODUCER_EPOCH))
+    assert is_fatal_for_producer(exception_of(ErrorCode.PRODUCER_FENCED))

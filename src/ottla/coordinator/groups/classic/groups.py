@@ -1,7 +1,7 @@
 """ClassicGroups: the entry point to the classic groups of one shard, for requests, replay and loading.
 
-`leaving.py` decides on JoinGroup, `rebalance.py` on rebalances and timeouts; this file handles SyncGroup, Heartbeat, LeaveGroup
-and DescribeGroups.
+`join.py` decides on JoinGroup, `rebalance.py` on rebalances and timeouts; this file handles SyncGroup, Heartbeat,
+LeaveGroup and DescribeGroups.
 """
 
 from __future__ import annotations

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from ottla.client_core.group.assignors.base import Assignor
-from ottla.client_core.group.assignors.range_assignor import RangeAssignor
-from ottla.client_core.group.assignors.round_robin_assignor import RoundRobinAssignor
-from ottla.client_core.group.assignors.sticky_assignor import CooperativeStickyAssignor, StickyAssignor
-from ottla.client_core.group.classic_leader import read_members, run_assignor
+from ottla.client_core.group.assignors import Assignor, RangeAssignor, RoundRobinAssignor
+from ottla.client_core.group.classic_rebalance import read_members, run_assignor
+from ottla.client_core.group.sticky import CooperativeStickyAssignor, StickyAssignor
 from ottla.wire.messages.join_group import JoinGroupResponseMember
 
 GOLDEN = Path(__file__).parents[4] / "golden" / "clients" / "assignors"

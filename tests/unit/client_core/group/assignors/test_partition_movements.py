@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.client_core.group.assignors.partition_movements import PartitionMovements
+from ottla.client_core.group.sticky import PartitionMovements
 from ottla.ids import TopicPartition
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)

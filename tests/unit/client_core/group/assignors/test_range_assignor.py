@@ -7,8 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client_core.group.assignors.base import Assignment, MemberSubscription
-from ottla.client_core.group.assignors.range_assignor import RangeAssignor
+from ottla.client_core.group.assignors import Assignment, MemberSubscription, RangeAssignor
 from ottla.ids import TopicPartition
 
 EAST, WEST, NONE = frozenset({"east"}), frozenset({"west"}), frozenset[str]()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.client_core.group.assignors.base import MemberSubscription
-from ottla.client_core.group.assignors.round_robin_assignor import RoundRobinAssignor
+from ottla.client_core.group.assignors import MemberSubscription, RoundRobinAssignor
 
 NONE = frozenset[str]()
 

@@ -7,9 +7,13 @@ from struct import pack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client_core.group.assignors.base import Assignor, MemberSubscription, RebalanceProtocol
-from ottla.client_core.group.assignors.sticky_assignor import CooperativeStickyAssignor, StickyAssignor
-from ottla.client_core.group.assignors.sticky_history import read_sticky_user_data, write_sticky_user_data
+from ottla.client_core.group.assignors import Assignor, MemberSubscription, RebalanceProtocol
+from ottla.client_core.group.sticky import (
+    CooperativeStickyAssignor,
+    StickyAssignor,
+    read_sticky_user_data,
+    write_sticky_user_data,
+)
 from ottla.ids import TopicPartition
 
 NONE = frozenset[str]()

@@ -5,10 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client_core.group.assignors.base import MemberSubscription
-from ottla.client_core.group.assignors.sticky_constrained import ConstrainedAssignment
-from ottla.client_core.group.assignors.sticky_history import Ownership
-from ottla.client_core.group.assignors.sticky_racks import Racks
+from ottla.client_core.group.assignors import MemberSubscription
+from ottla.client_core.group.sticky import ConstrainedAssignment, Ownership, Racks
 from ottla.ids import TopicPartition
 
 EAST, WEST, NONE = frozenset({"east"}), frozenset({"west"}), frozenset[str]()

@@ -5,11 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client_core.group.assignors.base import Assignment, MemberSubscription
-from ottla.client_core.group.assignors.members import in_hash_order, subscribed_topics
-from ottla.client_core.group.assignors.sticky_general import GeneralAssignment
-from ottla.client_core.group.assignors.sticky_history import History, settle
-from ottla.client_core.group.assignors.sticky_racks import Racks
+from ottla.client_core.group.assignors import Assignment, MemberSubscription, in_hash_order, subscribed_topics
+from ottla.client_core.group.sticky import GeneralAssignment, History, Racks, settle
 from ottla.ids import TopicPartition
 
 EAST, WEST, NONE = frozenset({"east"}), frozenset({"west"}), frozenset[str]()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client_core.group.assignors.base import MemberSubscription
-from ottla.client_core.group.assignors.sticky_history import (
+from ottla.client_core.group.assignors import MemberSubscription
+from ottla.client_core.group.sticky import (
     History,
     Ownership,
     read_sticky_user_data,

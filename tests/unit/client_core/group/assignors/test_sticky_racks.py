@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ottla.client_core.group.assignors.base import MemberSubscription
-from ottla.client_core.group.assignors.sticky_racks import Racks
+from ottla.client_core.group.assignors import MemberSubscription
+from ottla.client_core.group.sticky import Racks
 from ottla.ids import TopicPartition
 
 EAST, WEST, BOTH, NONE = frozenset({"east"}), frozenset({"west"}), frozenset({"east", "west"}), frozenset[str]()

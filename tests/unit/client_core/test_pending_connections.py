@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 from tests.support.machines.open_connections import OpenConnections
 
-from ottla.client_core.connecting import Connecting
 from ottla.client_core.machine import Channel, Connect
 from ottla.client_core.metadata import Metadata
+from ottla.client_core.pending_connections import Connecting
 from ottla.errors import NetworkError
 from ottla.wire.messages.metadata import MetadataResponse, MetadataResponseBroker
 

@@ -7,7 +7,7 @@ from tests.support.producers.settings import small_settings
 
 from ottla.client_core.machine import Request
 from ottla.client_core.metadata import Metadata
-from ottla.client_core.producer.finishing import Finish, TransactionFinish, TransactionIdentity
+from ottla.client_core.producer.prepared_transactions import Finish, TransactionFinish, TransactionIdentity
 from ottla.errors import InvalidTxnStateError, NetworkError, TransactionalIdAuthorizationError, TransactionalIdNotFoundError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.describe_transactions import (

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.support.nodes.fake_node import FakeNode
 
-from ottla.client.admin.asking import raise_refused, refused, refused_or
+from ottla.client.admin.requests import raise_refused, refused, refused_or
 from ottla.errors import BrokerIdNotRegisteredError, NotControllerError, TopicExistsError
 from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 

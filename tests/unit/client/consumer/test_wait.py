@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.client.consumer.waiting import Waiting
+from ottla.client.consumer.wait import Waiting
 from ottla.env.real.clock import RealClock
 from ottla.errors import ClientError, NetworkError, TimeoutError, WakeupError
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ottla.client.cluster import Cluster
-from ottla.client.failures import kafka_error
+from ottla.client.connections import kafka_error
 from ottla.errors import KafkaError, UnsupportedVersionError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning, error_name
 from ottla.link import LinkError

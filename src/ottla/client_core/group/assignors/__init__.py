@@ -1,1 +1,0 @@
-"""The assignors of classic consumer groups, equal to Apache Kafka's: range, round robin, sticky, cooperative-sticky."""
