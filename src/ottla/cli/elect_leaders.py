@@ -22,9 +22,10 @@ from ottla.cli.common.settings import ClientSettings
 from ottla.cli.topics.diagnosis import loss, safe_leaders
 from ottla.cli.topics.selection import choose
 from ottla.client.admin import reassignments as admin
-from ottla.client.admin.offsets import OffsetSpec, list_offsets, log_ends
+from ottla.client.admin.offsets import OffsetSpec, list_offsets
 from ottla.client.admin.topic_descriptions import PartitionDescription, describe_topics, list_topics
 from ottla.client.cluster import Cluster
+from ottla.client.health import log_ends
 from ottla.client_core.backoff import Backoff
 from ottla.errors import ElectionNotNeededError, KafkaError
 from ottla.ids import TopicPartition

@@ -10,7 +10,6 @@ Nothing here imports asyncio: importing `ottla.Producer` must stay cheap.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import logging
 import warnings
@@ -102,6 +101,8 @@ def check_loop(own: asyncio.AbstractEventLoop | None, client: str) -> None:
 
     Calls that only change the client may come between two runs of its loop, when none runs.
     """
+    import asyncio  # only asyncio clients come here; see above
+
     try:
         running = asyncio.get_running_loop()
     except RuntimeError:

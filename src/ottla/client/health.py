@@ -17,6 +17,13 @@ from ottla.client.admin.topic_descriptions import TopicDescription, described_to
 from ottla.client.cluster import Cluster
 from ottla.errors import UnsupportedVersionError
 from ottla.errors.texts import listed
+from ottla.ids import TopicPartition
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 
 QUORUM_ANSWER_S = 10.0
 """How long to wait for the leader of the quorum. An election takes a few seconds; without a majority there is no answer."""
@@ -216,3 +223,30 @@ def _missing(missing: Sequence[int], live_brokers: frozenset[int]) -> str:
 
 def _ids(ids: Iterable[int]) -> str:
     return ",".join(map(str, ids)) or "none"
+
+
+# Where a broker's own replicas end, whether it leads the partitions or not (ListOffsets as the debugging consumer).
+#
+# Not a function of Admin: Kafka's has none like it.
+
+_DEBUGGING_CONSUMER = -2
+"""The replica id that followers answer, too."""
+_LATEST = -1
+
+
+async def log_ends(cluster: Cluster, broker_id: int, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """Where the logs of a broker's own replicas end, whether it leads them or not. Refused partitions are left out."""
+    topics: dict[str, ListOffsetsTopic] = {}
+    for each in partitions:
+        asked = ListOffsetsPartition(partition_index=each.partition, timestamp=_LATEST)
+        topics.setdefault(each.topic, ListOffsetsTopic(name=each.topic)).partitions.append(asked)
+    request = ListOffsetsRequest(
+        replica_id=_DEBUGGING_CONSUMER, topics=list(topics.values()), timeout_ms=cluster.settings.request_timeout_ms
+    )
+    response: ListOffsetsResponse = await cluster.once(broker_id, request)
+    return {
+        TopicPartition(topic.name, each.partition_index): each.offset
+        for topic in response.topics
+        for each in topic.partitions
+        if not each.error_code
+    }

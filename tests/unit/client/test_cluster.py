@@ -1,6 +1,7 @@
 """Single requests to the right node: retries until the deadline, routing by leader and coordinator, errors per item."""
 
 import asyncio
+import builtins
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -465,7 +466,7 @@ def test_request_waits_from_its_first_attempt_until_its_answer() -> None:
     assert waits.oldest(3.0) is None
 
 
-@pytest.mark.parametrize("error", [KafkaError(ErrorCode.UNSUPPORTED_VERSION, "no"), TimeoutError()])
+@pytest.mark.parametrize("error", [KafkaError(ErrorCode.UNSUPPORTED_VERSION, "no"), builtins.TimeoutError()])
 def test_request_that_is_not_asked_again_does_not_wait(error: BaseException) -> None:
     waits = Waits()
     fail(waits, 2, ApiKey.LIST_GROUPS, 1.0, error)

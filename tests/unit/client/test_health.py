@@ -1,5 +1,6 @@
 """What is wrong with a cluster."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -10,11 +11,18 @@ from ottla.client import health
 from ottla.client.admin.cluster_state import ClusterDescription, NodeDescription
 from ottla.client.admin.quorum import QuorumInfo, QuorumReplica, VoterEndpoint
 from ottla.client.admin.topic_descriptions import PartitionDescription, TopicDescription
-from ottla.client.health import ClusterState, ProblemKind, partition_problems, problems_of, quorum_problems
-from ottla.ids import ZERO_UUID
+from ottla.client.health import ClusterState, ProblemKind, log_ends, partition_problems, problems_of, quorum_problems
+from ottla.errors.codes import ErrorCode
+from ottla.ids import ZERO_UUID, TopicPartition
 from ottla.wire.base import Message
 from ottla.wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 
 
 def voter(node: int, last_fetch: int | None) -> QuorumReplica:
@@ -105,3 +113,31 @@ def test_replicas_on_a_broker_that_is_not_registered(knows_fenced: bool) -> None
         "good, move its replicas away: ottla reassign generate --brokers 1"
     )
     assert texts == [said] * knows_fenced
+
+
+# Where a broker's own replicas end.
+
+
+class OneBroker:
+    """A cluster whose brokers have partition 0 of `orders`, and not partition 1."""
+
+    class settings:
+        request_timeout_ms = 1000
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, ListOffsetsRequest]] = []
+
+    async def once(self, broker_id: int, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        self.asked.append((broker_id, request))
+        found = ListOffsetsPartitionResponse(partition_index=0, offset=57)
+        other = ListOffsetsPartitionResponse(partition_index=1, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="orders", partitions=[found, other])])
+
+
+def test_the_broker_itself_is_asked_and_refused_partitions_are_left_out() -> None:
+    cluster: Any = OneBroker()
+    wanted = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
+    assert asyncio.run(log_ends(cluster, 3, wanted)) == {wanted[0]: 57}
+    ((broker, request),) = cluster.asked
+    assert (broker, request.replica_id) == (3, -2), "followers answer only the debugging consumer"
+    assert [each.partition_index for each in request.topics[0].partitions] == [0, 1]

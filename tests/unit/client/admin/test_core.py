@@ -15,7 +15,7 @@ from ottla.client.admin import aio, sync
 from ottla.errors import ConfigError, IllegalStateError, NetworkError, TimeoutError
 from ottla.wire.messages.metadata import MetadataRequest
 
-NO_SUBJECT = {"acl_types", "aio", "asking", "checks", "core", "results", "sync"}
+NO_SUBJECT = {"acl_types", "aio", "requests", "checks", "core", "results", "sync"}
 
 
 def functions() -> dict[str, Any]:

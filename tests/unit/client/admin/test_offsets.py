@@ -1,6 +1,5 @@
 """Offsets by place and time, and deletion of records."""
 
-import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -8,10 +7,8 @@ from typing import Any
 import pytest
 from tests.support.nodes.fake_node import FakeNode, all_versions
 
-from ottla.client.admin.offsets import OffsetSpec, log_ends
+from ottla.client.admin.offsets import OffsetSpec
 from ottla.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError, UnsupportedVersionError
-from ottla.errors.codes import ErrorCode
-from ottla.ids import TopicPartition
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -105,31 +102,3 @@ def test_leader_that_is_gone_is_looked_up_again(scripted: Any, node: FakeNode) -
 def test_bad_argument_is_named(scripted: Any, call: Callable[[Any], Any], kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         call(scripted)
-
-
-# Where a broker's own replicas end.
-
-
-class OneBroker:
-    """A cluster whose brokers have partition 0 of `orders`, and not partition 1."""
-
-    class settings:
-        request_timeout_ms = 1000
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[int, ListOffsetsRequest]] = []
-
-    async def once(self, broker_id: int, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        self.asked.append((broker_id, request))
-        found = ListOffsetsPartitionResponse(partition_index=0, offset=57)
-        other = ListOffsetsPartitionResponse(partition_index=1, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="orders", partitions=[found, other])])
-
-
-def test_the_broker_itself_is_asked_and_refused_partitions_are_left_out() -> None:
-    cluster: Any = OneBroker()
-    wanted = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
-    assert asyncio.run(log_ends(cluster, 3, wanted)) == {wanted[0]: 57}
-    ((broker, request),) = cluster.asked
-    assert (broker, request.replica_id) == (3, -2), "followers answer only the debugging consumer"
-    assert [each.partition_index for each in request.topics[0].partitions] == [0, 1]
