@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from ottla.client_core.group.assignors.sticky_history import write_sticky_user_data
+from ottla.client_core.group.sticky import write_sticky_user_data
 from ottla.ids import TopicPartition
 from ottla.wire.consumer_protocol import write
 from ottla.wire.messages.consumer_protocol import ConsumerProtocolSubscription, ConsumerProtocolSubscriptionTopicPartition
