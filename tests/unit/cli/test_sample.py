@@ -1,19 +1,13 @@
 """`ottla storage sample`: the files that it writes are those of config/, and nodes start from them as their comments say."""
 
-import os
 import re
-import signal
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support.servers.kafka_server import HANG_S, free_ports
+from tests.support.servers.kafka_server import HANG_S
 from tests.support.servers.ottla_cli import run_cli
+from tests.support.servers.shell_scripts import ports_for_nodes, running_script
 
 from ottla import Admin
 from ottla.config.broker import BrokerConfig
@@ -46,12 +40,12 @@ def test_files_that_exist_are_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("nodes", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_nodes_start_as_the_comments_say(tmp_path: Path, nodes: int) -> None:
-    port = _free_port(nodes)
+    port = ports_for_nodes(nodes)
     assert run_cli("storage", "sample", tmp_path, "--nodes", nodes, "--port", port, "--host", "127.0.0.1").rc == 0
     first = (tmp_path / ("server.properties" if nodes == 1 else "server-1.properties")).read_text()
     lines = re.findall(r"^#   (.*)$", first.partition("process.roles=")[0], flags=re.MULTILINE)
     script = "\n".join(lines) + "\nwait\n"
-    with _running(script, tmp_path), Admin(f"127.0.0.1:{port}") as admin:
+    with running_script(script, tmp_path), Admin(f"127.0.0.1:{port}") as admin:
         _await_nodes(admin, nodes)
         admin.create_topics({"orders": 3})
         (topic,) = admin.describe_topics(["orders"]).values()
@@ -64,43 +58,3 @@ def _await_nodes(admin: Admin, count: int) -> None:
     while len(admin.describe_cluster().nodes) < count:
         assert time.monotonic() < deadline_s, "not all nodes are up"
         time.sleep(0.1)
-
-
-@contextmanager
-def _running(script: str, folder: Path) -> Iterator[None]:
-    """Run a shell script, with `ottla` in its path, in a process group of its own."""
-    program = folder / "bin" / "ottla"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m ottla.cli.main "$@"\n')
-    program.chmod(0o755)
-    environment = os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
-    with open(folder / "script.log", "wb") as log:
-        process = subprocess.Popen(
-            ["sh", "-ec", script], cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
-        )
-    try:
-        yield
-    except BaseException:
-        print((folder / "script.log").read_text())
-        raise
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(HANG_S)
-
-
-def _free_port(nodes: int) -> int:
-    """A port with free ones behind it, for brokers, and for the controllers of several 10000 above."""
-    while True:
-        (port,) = free_ports(1)
-        wanted = [port, port + 1] if nodes == 1 else [port + each + above for each in range(nodes) for above in (0, 10_000)]
-        if max(wanted) < 65_536 and port <= 55_000 and all(map(_is_free, wanted)):
-            return port
-
-
-def _is_free(port: int) -> bool:
-    with closing(socket.socket()) as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
