@@ -35,6 +35,7 @@ def cluster_settings(host: str, ports: Sequence[tuple[int, int]], data: str) -> 
             {
                 **settings,
                 **replication_settings(len(ports)),
+                **({} if node == 1 else {"ottla.check.enable": "false"}),  # one machine: its findings are logged once
                 "node.id": str(node),
                 "listeners": f"PLAINTEXT://{host}:{broker},CONTROLLER://{host}:{controller}",
                 "controller.quorum.voters": voters,

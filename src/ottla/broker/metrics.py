@@ -12,6 +12,8 @@ over all topics. `messagesin` is computed from log end offsets, so it does not r
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ottla.broker.replication.replication_metrics import write_replication
@@ -36,11 +38,19 @@ _RUNNING = 3
 class NodeMetrics:
     """The metrics of one node; `broker` are the services of its broker, if it has one."""
 
-    def __init__(self, services: NodeServices, counters: Counters, health: LoopHealth, broker: Services | None = None) -> None:
+    def __init__(
+        self,
+        services: NodeServices,
+        counters: Counters,
+        health: LoopHealth,
+        broker: Services | None = None,
+        failed_checks: Mapping[str, bool] = MappingProxyType({}),
+    ) -> None:
         self._services = services
         self._broker = broker
         self._counters = counters
         self._health = health
+        self._failed_checks = failed_checks
         self._started_ms = services.world.clock.now_ms()
 
     async def page(self) -> bytes:
@@ -62,6 +72,8 @@ class NodeMetrics:
             text.gauge("kafka_server_kafkaserver_brokerstate", "3: the broker is running.", _RUNNING)
             self._upkeep(text, broker)
         self._process(text)
+        if self._failed_checks:
+            self._checks(text)
         if broker is not None:
             await self._logs(text, broker)
         return text.encode()
@@ -209,6 +221,11 @@ class NodeMetrics:
             text.gauge("process_resident_memory_bytes", "Memory that the process holds.", usage.resident_bytes)
             if usage.open_files >= 0:
                 text.gauge("process_open_fds", "Files and sockets that the process has open.", usage.open_files)
+
+    def _checks(self, text: MetricsText) -> None:
+        text.family("ottla_check_failed", "gauge", "1: the check of the machine at the start found what will fail or hurt.")
+        for check, is_failed in self._failed_checks.items():
+            text.sample(is_failed, [("check", check)])
 
     async def _logs(self, text: MetricsText, broker: Services) -> None:
         """One sample per log and family. The format wants the samples of a family together, so rows are collected first."""

@@ -17,6 +17,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from ottla.broker.background import watched
+from ottla.broker.checks.at_start import AtStart
 from ottla.broker.logins import NodeLogins
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.net.listeners import Listeners
@@ -86,6 +88,7 @@ class Node:
         self.listeners = Listeners(world, net_settings(settings.current), self.pipeline, self._logins.of)
         self._quorum_listeners: Listeners | None = None
         """The controller's listeners if they are served longer than the broker's: the other voters need them."""
+        self.checked = AtStart()
         self.node_id = settings.current.node_id
         self.cluster_id = ""
         self.metrics_port: int | None = None
@@ -164,6 +167,9 @@ class Node:
         logger.info(
             "node %d of cluster %s is up at %s (%s kernels)", self.node_id, self.cluster_id, self.bootstrap_servers, variant()
         )
+        if world.system is not None and config.ottla_check_enable:
+            checking = watched("the check of the machine", self.checked.run(world.system, world.compute, config))
+            self._stopping.callback(checking.cancel)
 
     async def _open_listeners(self, *, is_apart: bool) -> dict[str, tuple[str, int]]:
         """Bind the ports; with `is_apart` the controller's listeners are served apart from the broker's."""
@@ -304,7 +310,7 @@ class Node:
         from ottla.broker.metrics_server import MetricsServer
 
         broker = services if isinstance(services, Services) else None
-        page = NodeMetrics(services, self.pipeline.counters, self.pipeline.health, broker).page
+        page = NodeMetrics(services, self.pipeline.counters, self.pipeline.health, broker, self.checked.failed).page
         server = await MetricsServer.start(self._world.network, host, port, page)
         self._stopping.push_async_callback(server.stop)
         self.metrics_port = server.port

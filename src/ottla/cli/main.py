@@ -21,6 +21,7 @@ from ottla.errors import OttlaError
 VERBS: dict[str, tuple[str, str, str]] = {
     "up": ("ottla.cli.node.up", "up", "Run one Kafka node, or a cluster of several, with sane defaults."),
     "server": ("ottla.cli.node.server", "server", "Run a node from a server.properties."),
+    "check": ("ottla.cli.check.command", "check", "Check whether this machine is fit for a node; measure and plan."),
     "cluster": ("ottla.cli.cluster", "cluster", "Show the cluster and what is wrong with it."),
     "quorum": ("ottla.cli.quorum", "quorum", "Show the metadata quorum, add and remove controllers."),
     "features": ("ottla.cli.features", "features", "Show and change feature levels, such as metadata.version."),

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ottla import __version__
 from ottla.client.admin.cluster_state import NodeDescription, describe_cluster
 from ottla.client.cluster import Cluster
 from ottla.errors import BrokerNotAvailableError, KafkaError
 from ottla.link.versions import PeerVersions, speakable
 from ottla.wire.apis import APIS
+from ottla.wire.messages.api_versions import ApiVersionsRequest
 
 
 class ServedApi(NamedTuple):
@@ -50,6 +52,19 @@ async def describe_api_versions(
 
     chosen = [nodes[each] for each in sorted(set(ids) or nodes)]
     return list(zip(chosen, await asyncio.gather(*(ask(node.id) for node in chosen)), strict=True))
+
+
+async def round_trips_ms(cluster: Cluster, count: int) -> list[float]:
+    """How long `count` ApiVersions requests to the cluster's first address took, one by one: little but the network."""
+    now = asyncio.get_running_loop().time
+    request = ApiVersionsRequest(client_software_name="ottla", client_software_version=__version__)
+    await cluster.any_link()  # connecting is not counted
+    found = []
+    for _ in range(count):
+        begun_s = now()
+        await cluster.ask_any(request)
+        found.append((now() - begun_s) * 1000)
+    return found
 
 
 def served_apis(versions: PeerVersions) -> tuple[ServedApi, ...]:

@@ -89,6 +89,7 @@ class BrokerConfig(Snapshot):
     replica_alter_log_dirs_io_max_bytes_per_second: int
 
     # Ottla's own.
+    ottla_check_enable: bool
     ottla_max_groups: int
     ottla_max_transactional_ids: int
     ottla_metrics_port: int

@@ -217,6 +217,10 @@ _WORDS: dict[str, str] = {
     "offsets.topic.segment.bytes": (
         "The segment size of __consumer_offsets. Small segments are compacted sooner, so that a coordinator loads faster."
     ),
+    "ottla.check.enable": (
+        "Look at the machine at the start, as `ottla check` does, and log a line for each thing that will fail or hurt. It "
+        "takes some 20 ms in a thread, after the node is up. Kafka does not have this setting."
+    ),
     "ottla.max.groups": (
         "How many groups this node coordinates at most, those that only have committed offsets included. A new group beyond "
         "that is refused with GROUP_MAX_SIZE_REACHED. A group takes about 1.4 kB. Kafka does not have this setting."

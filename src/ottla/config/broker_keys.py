@@ -11,6 +11,7 @@ from ottla.config.row_table import RowTable
 _LISTENER_PREFIX = "listener.name."
 
 OTTLAS_OWN = """\
+ottla.check.enable | BOOLEAN | true | - | LOW | read-only | internal
 ottla.max.groups | INT | 50000 | [1,...] | LOW | read-only | internal
 ottla.max.producer.ids | INT | 200000 | [1,...] | LOW | read-only | internal
 ottla.max.transactional.ids | INT | 50000 | [1,...] | LOW | read-only | internal

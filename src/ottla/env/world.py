@@ -15,6 +15,7 @@ from ottla.ids import Uuid
 if TYPE_CHECKING:
     from ottla.env.key_sets import KeySets
     from ottla.env.loop_watch import LoopWatch
+    from ottla.env.system import SystemReader
 
 
 class Randomness(Protocol):
@@ -46,3 +47,5 @@ class World(NamedTuple):
     """Runs calls that compute for long without the interpreter lock, such as codecs; in place unless it is set."""
     key_sets: KeySets | None = None
     """Reads the keys that sign tokens for OAUTHBEARER; None: there is nowhere to read them from, as in the simulator."""
+    system: SystemReader | None = None
+    """Reads facts about the machine; None: it is not looked at, as in the simulator and for brokers in users' tests."""

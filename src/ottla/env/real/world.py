@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from ottla.env.key_sets import KeySetAddress
 from ottla.env.real.clock import RealClock
@@ -16,6 +17,9 @@ from ottla.env.real.usage import process_usage
 from ottla.env.real.workers import ThreadWorkers, compute_workers
 from ottla.env.world import World
 
+if TYPE_CHECKING:
+    from ottla.env.system import SystemFacts, Wanted
+
 
 class _KeySets:
     """`RealKeySets`, imported when the first key set is read: few nodes need HTTP."""
@@ -24,6 +28,15 @@ class _KeySets:
         from ottla.env.real.key_sets import RealKeySets
 
         return RealKeySets().read(address)
+
+
+class _System:
+    """`RealSystem`, imported when the machine is looked at, in the thread that does it."""
+
+    def read(self, wanted: Wanted) -> SystemFacts:
+        from ottla.env.real.system import RealSystem
+
+        return RealSystem().read(wanted)
 
 
 @contextmanager
@@ -41,6 +54,7 @@ def real_world() -> Iterator[World]:
             watch,
             compute,
             _KeySets(),
+            _System(),
         )
     finally:
         watch.stop()
