@@ -39,7 +39,7 @@ OTHER_FILES = 1_024
 FILES_ADVISED = 100_000
 TASKS_MIN, TASKS_ADVISED = 100, 1_000
 SWAPPINESS_MAX = 10
-MEMORY_MIN, MEMORY_ADVISED = 128_000_000, 1_000_000_000
+MEMORY_MIN, MEMORY_ADVISED = 64_000_000, 1_000_000_000
 THROTTLED_MAX, PERIODS_MIN = 0.01, 100
 PRESSURE_MAX = 10.0
 STOLEN_MAX = 0.05
@@ -213,7 +213,11 @@ def look_at_memory_limit(subject: Subject) -> list[Finding]:
         level = Level.ERROR if least[0] < MEMORY_MIN else Level.NOTE
         advised = size_text(MEMORY_ADVISED)
         what = f"memory is limited to {size_text(least[0])} by {least[1].rpartition('/')[0]}"
-        why = "a busy node needs some 100 MB of its own and is killed" if level is Level.ERROR else why_cache
+        why = (
+            "a node needs some 40 MB of its own, and more with its partitions: it is killed"
+            if level is Level.ERROR
+            else why_cache
+        )
         found.append(Finding(id, level, what, advised, why, more, "the container's definition or the unit"))
     if kills:
         what = f"{kills} process{'es' * (kills != 1)} of this control group {'were' if kills != 1 else 'was'} killed for memory"

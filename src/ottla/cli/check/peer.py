@@ -272,6 +272,7 @@ def _judge_sizes(where: str, way: Way) -> list[Finding]:
         else f"the path's MTU to {where} is not known"
     )
     for_good = "the network's configuration"
+    own_mtu = sizes.own_mtu if sizes.own_mtu and sizes.own_mtu <= JUMBO_MTU else None  # loopback has no size to speak of
 
     def smaller(what: str, why: str, now: str) -> Finding:
         return Finding(id, Level.WARN, what, "the same on both ends", why, now, for_good)
@@ -281,15 +282,13 @@ def _judge_sizes(where: str, way: Way) -> list[Finding]:
         why = "small messages pass and large ones hang: a device on the way drops packets and does not say so"
         now = "ip link set dev DEVICE mtu 1400 on both ends, or sysctl -w net.ipv4.tcp_mtu_probing=1"
         found.append(Finding(id, Level.ERROR, what, "", why, now, for_good))
-    elif sizes.own_mtu and sizes.path_mtu and sizes.path_mtu < sizes.own_mtu:
+    elif sizes.path_mtu and own_mtu and sizes.path_mtu < own_mtu:
         why = "large batches are cut on the way, or lost where the notice of it is filtered"
-        what = f"{text}, the interface here sends {sizes.own_mtu:,}"
+        what = f"{text}, the interface here sends {own_mtu:,}"
         found.append(smaller(what, why, f"ip link set dev DEVICE mtu {sizes.path_mtu}"))
-    elif sizes.own_mtu and sizes.segment and sizes.own_mtu <= JUMBO_MTU and sizes.segment < sizes.own_mtu - HEADERS_MAX:
+    elif sizes.segment and own_mtu and sizes.segment < own_mtu - HEADERS_MAX:
         why = "the other end has a smaller MTU: what TCP has not agreed on is lost"
-        what = (
-            f"segments to {where} have at most {sizes.segment:,} bytes, the interface here sends packets of {sizes.own_mtu:,}"
-        )
+        what = f"segments to {where} have at most {sizes.segment:,} bytes, the interface here sends packets of {own_mtu:,}"
         found.append(smaller(what, why, "ip link set dev DEVICE mtu … on one of them"))
     elif sizes.path_mtu is None:
         found.append(unknown(id, text))
