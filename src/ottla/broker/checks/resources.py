@@ -451,7 +451,7 @@ CHECKS = (
     Check("tasks", "processes and threads", look_at_tasks, Wanted(cgroup_files=("pids.max", "pids.current")), at_start=True),
     Check("memory-maps", "memory maps", look_at_memory_maps),
     Check("swappiness", "swappiness", look_at_swappiness,
-          Wanted(files=(SWAPPINESS, SWAPS), cgroup_files=("memory.swappiness",)), at_start=True),
+          Wanted(files=(SWAPPINESS, SWAPS), cgroup_files=("memory.swappiness",))),
     Check("swapped", "swapped memory", look_at_swapped, Wanted(files=(STATUS,), nodes=True)),
     Check("huge-pages", "huge pages", look_at_huge_pages, Wanted(files=(HUGE_PAGES, HUGE_PAGES_DEFRAG))),
     Check("overcommit", "overcommit", look_at_overcommit, Wanted(files=(OVERCOMMIT,)), at_start=True),

@@ -173,7 +173,7 @@ BAD: list[tuple[str, Level, SystemFacts, str, str]] = [
      "with discard", "nodiscard"),
     ("dirty-pages", N, with_files(dirty_ratio="80"), "may be dirty", "vm.dirty_bytes"),
     ("listen-backlog", W, with_files(somaxconn="128"), "somaxconn is 128", "sysctl -w net.core.somaxconn=4096"),
-    ("syn-backlog", N, with_files(tcp_max_syn_backlog="128", tcp_syncookies="0"), "128 connections", "tcp_max_syn_backlog=4096"),
+    ("syn-backlog", N, with_files(tcp_max_syn_backlog="128", tcp_syncookies="0"), "128 connections", "syn_backlog=4096"),
     ("listen-overflows", N, with_files(netstat="TcpExt: ListenOverflows\nTcpExt: 77\n"), "77 connections", "backlog.size"),
     ("socket-buffers", N, with_files(tcp_rmem="4096 131072 1000000"), "tcp_rmem ends at 1,000,000", "'4096 131072 16777216'"),
     ("keep-alive", N, with_files(tcp_keepalive_time="7200"), "7,200 s", "tcp_keepalive_time=300"),

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,9 @@ from typing import Any
 import pytest
 from tests.support.servers.ottla_cli import run_cli
 
+from ottla.broker.checks.table import AT_START, CHECKS
 from ottla.cli.check import measure
+from ottla.cli.check.command import EPILOG
 from ottla.cli.check.measure import DiskSpeed, judge
 from ottla.cli.check.peer import Sizes, Way
 from ottla.cli.check.peer import judge as judge_way
@@ -336,3 +339,44 @@ def test_a_control_group_with_limits(tmp_path: Path) -> None:
     finally:
         group.rmdir()
     assert found[0]["current"] == "processor time is limited to 0.2 CPUs"
+
+
+# -- the page
+
+PAGE = (Path(__file__).parents[4] / "docs" / "check.md").read_text(encoding="utf-8")
+COMMANDS = [shlex.split(line, comments=True)[1:] for line in re.findall(r"^ +(ottla check.*)$", PAGE, re.MULTILINE)]
+EXAMPLES = [
+    shlex.split(re.split(r" {3,}| \|", line)[0])[1:] for line in re.findall(r"^ +(ottla check.*)$", EPILOG, re.MULTILINE)
+]
+
+
+def test_the_commands_of_the_page_and_of_the_help_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(measure, "SEQUENTIAL_S", 0.1)
+    monkeypatch.setattr(measure, "FLUSHES", 40)
+    (tmp_path / "ottla-data").mkdir()
+    assert run_cli("storage", "sample").rc == 0
+    assert len(COMMANDS) >= 12
+    with listening() as address, Broker() as broker:
+        stand_ins = {"kafka-1.lan": address, "kafka-1.lan:9092": broker.bootstrap_servers}
+        for command in [*COMMANDS, *EXAMPLES]:
+            if "--listen" in command:
+                continue  # it runs already
+            (tmp_path / "60-ottla.conf").unlink(missing_ok=True)
+            said = run_cli(*(stand_ins.get(word, word) for word in command))
+            assert said.rc in (0, 1), (command, said.err)
+            assert said.out, command
+
+
+def test_the_page_names_every_check() -> None:
+    rows = re.findall(r"^\| (`[a-z`, -]+`) \|.*\| (start|) ?\|$", PAGE, re.MULTILINE)
+    named = {name: mark for names, mark in rows for name in re.findall(r"`([a-z-]+)`", names)}
+    assert named.keys() >= {each.id for each in CHECKS}
+    assert {name for name, mark in named.items() if mark} == {each.id for each in AT_START}
+
+
+def test_every_check_that_can_warn_has_its_effect_or_says_why_not() -> None:
+    effects = PAGE.partition("<!-- effects:begin -->")[2]
+    warned = re.findall(r"^\| (`[a-z`, -]+`) \|.*(?:warning|error).*\|$", PAGE, re.MULTILINE)
+    ids = {name for names in warned for name in re.findall(r"`([a-z-]+)`", names)} - {"peer", "peer-rate", "disk-rate"}
+    assert {each for each in ids if f"`{each}`" not in effects} == {"log-directories"}, "its error is the row of `user`"
