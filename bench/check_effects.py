@@ -402,7 +402,7 @@ def open_files(folder: Path) -> Row:
             return probe("storm", up.address, 1000, 8)["answered"]
 
     return Row("open-files", "hard limit 300", "hard limit 4,096", "of 1,000 clients, answered in 8 s",
-               f"{answered(300):.0f}", f"{answered(4096):.0f}")  # fmt: skip
+               f"{answered(300):,.0f}", f"{answered(4096):,.0f}")  # fmt: skip
 
 
 def tasks(folder: Path) -> Row:

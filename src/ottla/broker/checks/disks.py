@@ -151,9 +151,10 @@ def look_at_shared_disks(subject: Subject) -> Finding:
 
 def _disks(subject: Subject) -> list[Disk]:
     found = {disk.name: disk for each in subject.facts.directories for disk in each.disks}
-    if not found:
-        raise CannotTell("the block device below log.dirs is not known: there is no /sys/dev/block entry of it")
     return [found[name] for name in sorted(found)]
+
+
+_NO_DISK = "the disk below log.dirs is not known"
 
 
 def _is_rotational(disk: Disk) -> bool:
@@ -162,7 +163,9 @@ def _is_rotational(disk: Disk) -> bool:
 
 def look_at_schedulers(subject: Subject) -> list[Finding]:
     id, found = "io-scheduler", []
-    for disk in _disks(subject):
+    if not (disks := _disks(subject)):
+        raise CannotTell("the disk below log.dirs is not known: /sys/dev/block has no entry of it")
+    for disk in disks:
         now = chosen(disk.files.get("queue/scheduler", "")) or "none"
         good = ("mq-deadline", "bfq", "kyber", "none") if _is_rotational(disk) else ("none", "noop", "mq-deadline", "kyber")
         if now in good:
@@ -190,7 +193,7 @@ def look_at_read_ahead(subject: Subject) -> list[Finding]:
             found.append(on_host(Finding(id, Level.NOTE, what, "128 to 4096", why, now, "a rule of udev"), subject.facts))
         else:
             found.append(fine(id, f"{disk.name} reads {text} kB ahead"))
-    return found
+    return found or [fine(id, _NO_DISK)]
 
 
 def look_at_write_cache(subject: Subject) -> list[Finding]:
@@ -199,7 +202,7 @@ def look_at_write_cache(subject: Subject) -> list[Finding]:
         cache = disk.files.get("queue/write_cache", "").strip() or "unknown"
         kind = "a rotating or a virtual disk" if _is_rotational(disk) else "a solid-state disk"
         found.append(fine(id, f"{disk.name} is {kind}, its write cache is {cache}; --measure says what an fsync takes"))
-    return found
+    return found or [fine(id, _NO_DISK)]
 
 
 def look_at_merges(subject: Subject) -> Finding:
@@ -210,7 +213,7 @@ def look_at_trim(subject: Subject) -> list[Finding]:
     id, facts = "trim", subject.facts
     disks = _disks(subject)
     if all(_is_rotational(disk) for disk in disks):
-        return [fine(id, "no disk here needs trimming")]
+        return [fine(id, "no disk here needs trimming" if disks else _NO_DISK)]
     discard = {
         mount.point for each in facts.directories if (mount := facts.mount_of(each.existing)) and "discard" in mount.options
     }

@@ -297,7 +297,8 @@ def look_at_pressure(subject: Subject) -> list[Finding]:
         read += 1
         share = parse_pressure(text).get("some avg60", 0.0)
         if share >= PRESSURE_MAX:
-            what = f"work waited for {kind} in {share:.0f} % of the last minute"
+            where = "of this control group" if own else "on this machine"
+            what = f"work {where} waited for {kind} in {share:.0f} % of the last minute"
             why = "the machine is too small for what runs on it, whatever its settings"
             see = {"cpu": "top", "io": "iostat -x 1, iotop", "memory": "free -m, top"}[kind]
             found.append(

@@ -167,6 +167,8 @@ def _settings(data: Path | None, config: Path | None) -> BrokerConfig:
             return read_config(config)
         except click.ClickException as mistake:
             raise CannotCheck(mistake.message) from mistake.__cause__
+        except OSError as error:
+            raise CannotCheck(f"{config} cannot be read: {(error.strerror or str(error)).lower()}") from None
     folder = (data or Path(DATA)).absolute()
     if data is not None and not folder.exists():
         raise click.UsageError(f"{data} does not exist: name the data folder of an `ottla up`, or a file with --config")
@@ -224,7 +226,7 @@ def _show(findings: Sequence[Finding], show_all: bool) -> None:
         if not group or (level in HIDDEN and not show_all):
             continue
         if is_for_people():
-            print_title(title, *(each.sentence for each in group))
+            print_title(title, *(f"{each.id}: {each.sentence}" for each in group))
             say("")
         else:
             for each in group:

@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from ottla.broker.checks.findings import Finding, Level, fine, size_text, unknown
 from ottla.broker.checks.table import in_order
+from ottla.cli.check.command import CannotCheck
 from ottla.cli.common.output import say
-from ottla.errors import KafkaError, OttlaError
+from ottla.errors import KafkaError
 
 GREETING = b"ottla-check 1\n"
 TRIES = 50
@@ -67,7 +68,7 @@ def serve_echo(host: str, port: int) -> None:
     try:
         asyncio.run(_serve(host, port))
     except OSError as error:
-        raise OttlaError(f"cannot listen on {host or 'any address'}, port {port}: {error.strerror or error}") from None
+        raise CannotCheck(f"cannot listen on {host or 'any address'}, port {port}: {error.strerror or error}") from None
 
 
 async def _serve(host: str, port: int) -> None:
@@ -122,7 +123,7 @@ def look_at_peer(host: str, port: int, command_config: str | None) -> list[Findi
             return judge(where, _ask_echo(connection))
         sizes = _sizes(connection)
     if greeting:
-        raise OttlaError(
+        raise CannotCheck(
             f"what listens at {where} is neither `ottla check --listen` nor a broker: name another port with --peer"
         )
     return judge(where, Way(_ask_broker(where, command_config), sizes=sizes))
@@ -148,7 +149,7 @@ def _ask_broker(where: str, command_config: str | None) -> tuple[float, ...]:
     try:
         return tuple(sorted(with_cluster(settings, lambda cluster: round_trips_ms(cluster, TRIES))))
     except KafkaError as error:
-        raise OttlaError(f"{where} accepts connections, but does not answer as a broker: {error}") from None
+        raise CannotCheck(f"{where} accepts connections, but does not answer as a broker: {error}") from None
 
 
 def _ask_echo(connection: socket.socket) -> Way:
@@ -164,9 +165,9 @@ def _ask_echo(connection: socket.socket) -> Way:
             try:
                 echoed, received_ns, answered_ns = map(int, line.split())
             except ValueError:
-                raise OttlaError("the other `ottla check` hung up: has it been stopped?") from None
+                raise CannotCheck("the other `ottla check` hung up: has it been stopped?") from None
             if echoed != number:
-                raise OttlaError("the other `ottla check` answered something else: is it of another version?")
+                raise CannotCheck("the other `ottla check` answered something else: is it of another version?")
             trip_ns = max(0, took_ns - (answered_ns - received_ns))
             latencies.append(trip_ns / 1e6)
             offsets.append((trip_ns, ((received_ns - sent_ns) + (answered_ns - sent_ns - took_ns)) / 2e6))

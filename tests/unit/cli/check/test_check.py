@@ -215,7 +215,7 @@ def test_something_else_that_listens(tmp_path: Path) -> None:
         thread.start()
         said = run_cli("check", "--peer", f"127.0.0.1:{server.getsockname()[1]}")
         thread.join()
-    assert said.rc == 1
+    assert said.rc == 2
     assert "neither `ottla check --listen` nor a broker" in said.err
 
 
