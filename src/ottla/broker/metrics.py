@@ -72,8 +72,7 @@ class NodeMetrics:
             text.gauge("kafka_server_kafkaserver_brokerstate", "3: the broker is running.", _RUNNING)
             self._upkeep(text, broker)
         self._process(text)
-        if self._failed_checks:
-            self._checks(text)
+        self._checks(text)
         if broker is not None:
             await self._logs(text, broker)
         return text.encode()
