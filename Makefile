@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-cluster test test-failed lint test-all test-long-random test-long-model test-long-sim test-long-alone test-long-rest \
-	bench bench-servers bench-clients bench-spark bench-cluster clean generate
+	bench bench-servers bench-clients bench-spark bench-cluster clean docs generate
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -101,6 +101,9 @@ generate: $(STAMP)  ## generate message classes and docs from their tables
 	$(BIN)/python tools/generate_client_settings.py
 	$(BIN)/python tools/generate_client_keywords.py
 	$(BIN)/python tools/generate_file_map.py
+
+docs: $(STAMP)  ## the documentation as a site in build/site; SERVE=1 serves it
+	$(BIN)/python -m tools.docs_site $(if $(SERVE),--serve)
 
 clean:  ## remove everything that the other targets made
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -66,7 +66,7 @@ class Broker(TopicHelpers):
 
     @cached_property
     def faults(self) -> Faults:
-        """Fault injection."""
+        """Fault injection: `broker.faults.fail("Produce", "NOT_LEADER_OR_FOLLOWER", times=1)`."""
         from ottla.testing.faults import Faults
 
         engine = self._engine
@@ -81,18 +81,22 @@ class Broker(TopicHelpers):
 
     @property
     def host(self) -> str:
+        """The host of the address for clients."""
         return self.bootstrap_servers.partition(",")[0].rpartition(":")[0]
 
     @property
     def port(self) -> int:
+        """The port for clients."""
         return int(self.bootstrap_servers.partition(",")[0].rpartition(":")[2])
 
     @property
     def cluster_id(self) -> str:
+        """The id of its cluster, a UUID in Kafka's form; random for each broker."""
         return self._facts.cluster_id
 
     @property
     def node_id(self) -> int:
+        """The id of its node."""
         return self._facts.node_id
 
     @property
@@ -104,6 +108,7 @@ class Broker(TopicHelpers):
 
     @property
     def is_running(self) -> bool:
+        """Whether it answers requests: it was started, and neither stopped nor failed since."""
         return self._engine.is_running
 
     @property

@@ -57,6 +57,7 @@ class Fault:
         return self.check_hits(self._tell("await_hits", id=self.id, count=count, timeout_s=timeout), count, timeout)
 
     def check_hits(self, hits: int, count: int, timeout: float) -> int:
+        """`hits`, if they are at least `count`; else `TimedOut` with what the fault is."""
         if hits < count:
             raise TimedOut(
                 f"{self._what} was met {counted(hits, 'time')} in {timeout:g} s, not {counted(count, 'time')}. Is the client "

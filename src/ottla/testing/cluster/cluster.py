@@ -73,6 +73,7 @@ class Cluster(TopicHelpers):
 
     @property
     def cluster_id(self) -> str:
+        """The id of the cluster, a UUID in Kafka's form."""
         if not self._engine.cluster_id:
             raise NotRunning("the cluster was not started: start() it, or use it as a context manager")
         return self._engine.cluster_id

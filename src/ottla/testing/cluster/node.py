@@ -40,6 +40,7 @@ class ClusterNode:
 
     @property
     def host(self) -> str:
+        """The host for clients."""
         return HOST
 
     @property
@@ -69,6 +70,7 @@ class ClusterNode:
 
     @property
     def is_paused(self) -> bool:
+        """Whether `pause` has stopped the process, and nothing has let it go on."""
         return self.node_id in self._engine.nodes and self._engine.nodes[self.node_id].is_paused
 
     @property
@@ -140,6 +142,7 @@ class Pause:
         return f"<Pause of {self._node!r}>"
 
     def resume(self) -> None:
+        """Let the node go on. Nothing happens if it is not paused."""
         self._node.resume()
 
     def __enter__(self) -> ClusterNode:
