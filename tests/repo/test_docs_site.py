@@ -144,3 +144,33 @@ def test_the_site_is_built_without_a_network_and_is_whole(tmp_path: Path) -> Non
     assert "send_many" in (site / "reference" / "producer.html").read_text("utf-8")
     assert "unpkg.com" not in home
     assert "kafka_broker" in (site / "search.json").read_text("utf-8")
+
+
+RUN_BY = {
+    "README": "tests/repo/test_shape.py",
+    "admin": "tests/compat/client/test_examples.py",
+    "application": "tests/compat/client/test_application_page.py",
+    "clients": "tests/compat/client/clients_page.py",
+    "cloud-logins": "tests/unit/client/test_tokens.py",
+    "from-aiokafka": "tests/compat/client/test_moving_in.py",
+    "from-confluent-kafka": "tests/compat/client/test_moving_in.py",
+    "from-kafka-python": "tests/compat/client/test_moving_in.py",
+    "metrics": "tests/unit/broker/test_metrics.py",
+    "pipelines": "tests/spark/pipelines/test_pages.py",
+    "pipelines-in-production": "tests/spark/pipelines/test_pages.py",
+    "security": "tests/compat/security/test_security_page.py",
+    "spark": "tests/spark/test_reference_page.py",
+    "sql": "tests/spark/sql/test_runner.py",
+    "testing": "tests/unit/testing/test_docs.py",
+}
+"""Which test runs the blocks of code of a page. Lines that begin with `ottla` are parsed on every page besides:
+tests/unit/cli/test_commands_in_documents.py."""
+
+
+def test_every_page_with_blocks_of_code_has_a_test_that_runs_them() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    with_code = {path.stem for path in pages if re.search(r"^```\w", path.read_text("utf-8"), re.MULTILINE)}
+    assert with_code == set(RUN_BY)
+    for name, test in RUN_BY.items():
+        pattern = re.sub(r"^from-.*", "from-*", name)
+        assert f"{pattern}.md" in (ROOT / test).read_text("utf-8"), test
