@@ -120,7 +120,7 @@ class NodeLogins:
             raise settings.refuse(key, "cannot be used here: there are no key sets outside of the process", "OAUTHBEARER")
         if find_spec("cryptography") is None:
             raise settings.refuse(
-                key, "needs the package cryptography, which checks signatures: pip install 'ottla[security]'", "OAUTHBEARER"
+                key, "needs the package cryptography, which checks signatures: pip install cryptography", "OAUTHBEARER"
             )
         times = RefreshTimes(
             *(

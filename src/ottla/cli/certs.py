@@ -110,7 +110,7 @@ def _certificates(file: Path) -> Sequence[Certificate]:
     try:
         from cryptography.x509 import load_pem_x509_certificates
     except ImportError:
-        raise CertificateError("certificates are read with the package cryptography: pip install 'ottla[security]'") from None
+        raise CertificateError("certificates are read with the package cryptography: pip install cryptography") from None
     try:
         return load_pem_x509_certificates(file.read_bytes())
     except ValueError as damage:

@@ -1,6 +1,7 @@
 """`ottla consume` compared with kafka-console-consumer: the same records are printed the same."""
 
 import json
+import os
 import signal
 import struct
 import subprocess
@@ -245,3 +246,23 @@ def test_closed_pipe_ends_the_command(ottla: RunOttla, bootstrap: str, topic: st
             running.wait(HANG_S)
         finally:
             running.kill()
+
+
+def test_a_terminal_is_told_that_only_new_records_are_shown(ottla: RunOttla, bootstrap: str, topic: str) -> None:
+    """Somebody who has just written records, and reads them without --from-beginning, would see nothing."""
+    ottla("topics", "create", topic, "--partitions", 1)
+    ottla("produce", topic, stdin=b"there already\n")
+    command = [*OTTLA, "consume", topic, "-b", bootstrap, "--timeout-ms", "1"]
+    master, terminal = os.openpty()
+    with open(master, "rb", buffering=0) as shown, subprocess.Popen(command, stdout=terminal, stderr=terminal) as running:
+        os.close(terminal)
+        said = b""
+        try:
+            while True:
+                said += shown.read(4096)
+        except OSError:  # the last writer has closed the terminal
+            running.wait(HANG_S)
+    assert said.startswith(b"Waiting for new records; --from-beginning shows those that are there, too.")
+    assert b"there already" not in said
+    in_a_pipe = ottla("consume", topic, "--timeout-ms", 1)
+    assert "Waiting" not in in_a_pipe.err

@@ -27,7 +27,7 @@ def test_from_init_to_records_in_the_sink(folder: Path) -> None:
         assert "there is no topic orders-dead" in run_cli("pipeline", "run", folder, *address).err
         broker.create_topic("orders-dead")
         said = run_cli("pipeline", "validate", folder, *address)
-        assert (said.rc, said.out) == (0, f"{folder} is valid: 1 flows.\n"), said.err
+        assert (said.rc, said.out) == (0, f"{folder} is valid: 1 flow.\n"), said.err
         for number in range(4):
             broker.produce(
                 "orders", json.dumps({"id": number, "customer": "ann", "amount": 50.0 * number}), key="ann", partition=1

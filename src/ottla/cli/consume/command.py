@@ -104,6 +104,9 @@ def consume(settings: ClientSettings, names: tuple[str, ...], topic: str | None,
         out.write(data)
         out.flush()
 
+    if options.group is None and not (flags["offset"] or flags["from_beginning"] or flags["from_time"] or options.until_end):
+        _say_what_is_shown(options.start)
+
     code = 0
     try:
         with_cluster(settings, lambda cluster: run(cluster, options, formatter, write, counter), is_patient=True)
@@ -125,6 +128,12 @@ def _has_no_reader(out: BinaryIO) -> bool:
         return any(event & select.POLLERR for _, event in poll.poll(0))
     except (OSError, ValueError, AttributeError):  # no file descriptor, or a system without poll
         return False
+
+
+def _say_what_is_shown(start: int) -> None:
+    """For somebody who sees nothing, at a terminal: records that are there already are not shown."""
+    if start == LATEST and sys.stdout.isatty() and sys.stderr.isatty():
+        say("Waiting for new records; --from-beginning shows those that are there, too. Ctrl-C ends it.", err=True)
 
 
 def _print_total(records: int) -> None:

@@ -10,6 +10,7 @@ from ottla.cli.common.waiting import wait_option
 from ottla.cli.pipeline.options import bootstrap_option, environment_options, pipeline_argument, session_for, session_options
 from ottla.cli.pipeline.run import topics_within
 from ottla.errors import OttlaError
+from ottla.errors.texts import counted
 from ottla.spark.pipelines import checks
 from ottla.spark.pipelines.checks import ListTopics
 from ottla.spark.pipelines.environments import Environment
@@ -57,7 +58,7 @@ def validate(
         for problem in problems:
             warn(problem)
         if not problems:
-            say(f"{place} is valid{f': {flows} flows' if flows else ''}.")
+            say(f"{place} is valid{': ' + counted(flows, 'flow') if flows else ''}.")
     return 1 if problems else 0
 
 

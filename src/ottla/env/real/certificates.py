@@ -136,7 +136,7 @@ def _cryptography() -> tuple[Any, Any]:
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric import ec
     except ImportError:
-        raise CertificateError("certificates are made with the package cryptography: pip install 'ottla[security]'") from None
+        raise CertificateError("certificates are made with the package cryptography: pip install cryptography") from None
     return ec, x509
 
 

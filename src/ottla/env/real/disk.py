@@ -274,7 +274,8 @@ class RealDirectoryLock:
             if error.errno not in _HELD_ERRORS:
                 raise
             raise DirectoryInUse(
-                f"log directory {path} is in use by {_holder(lock_file)}: stop that broker, or point log.dirs elsewhere"
+                f"log directory {path} is in use by {_holder(lock_file)}: stop that node, or use another folder "
+                "(log.dirs; with `ottla up`, --data)"
             ) from None
         os.ftruncate(self._fds[1], 0)
         os.pwrite(self._fds[1], str(os.getpid()).encode("ascii"), 0)

@@ -28,7 +28,7 @@ _SUN_CIPHER = bytes.fromhex("2b060104012a02110101")
 """The object id 1.3.6.1.4.1.42.2.17.1.1."""
 _DIGEST_BYTES = 20
 NO_CRYPTOGRAPHY = (
-    "it is a PKCS12 store, which needs the package cryptography: pip install 'ottla[security]', or convert the store to PEM"
+    "it is a PKCS12 store, which needs the package cryptography: pip install cryptography, or convert the store to PEM"
 )
 
 
