@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, NamedTuple, get_overloads
+from typing import Any, ForwardRef, NamedTuple, get_overloads
 
 from tools.documents import code, table
 
@@ -291,7 +291,10 @@ def class_text(name: str, kind: type[Any]) -> str:
 
 
 def own_doc(kind: type[Any]) -> str:
-    return inspect.cleandoc(kind.__dict__.get("__doc__") or "")
+    """What the class says of itself, and of its arguments."""
+    made = kind.__dict__.get("__init__")
+    said = [kind.__dict__.get("__doc__"), made.__doc__ if inspect.isfunction(made) else None]
+    return "\n\n".join(inspect.cleandoc(each) for each in said if each)
 
 
 def is_async(value: Any) -> bool:
@@ -301,8 +304,10 @@ def is_async(value: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
-def property_type(value: property | cached_property[Any]) -> Any:
-    function = value.fget if isinstance(value, property) else value.func
+def property_type(value: Any) -> Any:
+    """The type of a property; that of another member's result."""
+    function = value.fget if isinstance(value, property) else getattr(value, "func", value)
+    function = getattr(function, "__func__", function)
     assert function is not None
     return inspect.get_annotations(function).get("return", "Any")
 
@@ -324,7 +329,8 @@ def members_of(kind: type[Any]) -> Iterator[tuple[str, Any]]:
                 continue
             seen.add(name)
             function = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
-            if isinstance(value, (property, cached_property)) or inspect.isfunction(function):
+            is_member = isinstance(value, (property, cached_property)) or inspect.isfunction(function)
+            if is_member and property_type(value) != "NoReturn":  # that is a name of another client's: it says what to write
                 yield name, value
 
 
@@ -361,6 +367,8 @@ def attribute_docs(kind: type[Any]) -> dict[str, str]:
 def annotation_text(annotation: Any) -> str:
     if annotation is inspect.Parameter.empty:
         return ""
+    if isinstance(annotation, ForwardRef):
+        annotation = annotation.__forward_arg__
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     return re.sub(r"\b(?:ottla|collections|typing|datetime)(?:\.\w+)*\.(?=\w)", "", text)
 

@@ -88,6 +88,7 @@ class Retry:
     backoff_s: float = 1.0
     """The wait after the first failure. It doubles with each failure after that."""
     backoff_s_max: float = 30.0
+    """No wait is longer, but for its part of chance."""
     jitter: float = 0.2
     """The part of a wait that is left to chance, so that records which failed together are not retried together."""
     on: type[BaseException] | tuple[type[BaseException], ...] | Callable[[Exception], bool] = Exception

@@ -286,7 +286,7 @@ async def unsubscribe(self: ConsumerFace) -> None:
 
 
 def assignment(self: ConsumerFace) -> set[TopicPartition]:
-    """The partitions that this consumer reads now."""
+    """The partitions that this consumer reads now: those of its group, or those of `assign`."""
     return set(self._core.subscription.partitions)
 
 
@@ -313,7 +313,8 @@ def poll(
 ) -> Read[list[ConsumerRecord[K, V]]]:
     """The next records, up to `max_records` (max.poll.records). Waits up to `timeout` seconds for the first (None: ever).
 
-    What earlier polls returned counts as dealt with: automatic commits cover it.
+    What earlier polls returned counts as dealt with: automatic commits cover it. Listeners and callbacks of commits are called
+    inside. `DeserializationError` names the place of a record that cannot be read, `WakeupError` follows a `wakeup`.
     """
     limit, reader = self._limit(max_records), self._reader
     return seconds("poll", timeout), lambda: reader.take(limit), None
@@ -460,7 +461,10 @@ def paused(self: ConsumerFace) -> set[TopicPartition]:
 
 
 async def commit(self: ConsumerFace, offsets: CommitOffsets | None = None, timeout: float | None = None) -> None:
-    """Commit and wait for the answer, with retries: everything handed out, or `offsets` (see `commit_async`)."""
+    """Commit and wait for the answer, with retries: everything handed out, or `offsets` (see `commit_async`).
+
+    `CommitFailedError` if the group has taken the partitions away: go on with the next poll.
+    """
     chosen, limit_s = arguments.offsets_of(offsets), seconds("commit", timeout)
     await self._run(lambda: self._core.offsets.commit(chosen, limit_s))
     if self._options.interceptors is not None:
@@ -523,7 +527,7 @@ async def end_offsets(self: ConsumerFace, *partitions: Partitions, timeout: floa
 
 
 def lag(self: ConsumerFace, partition: PartitionLike) -> int | None:
-    """How far the position is behind the end, as the last fetch told; None if none was answered yet."""
+    """How many offsets the position is behind the end, as the last fetch told; None if none was answered yet."""
     each = arguments.partition_of(partition)
     return self._do(lambda: self._core.lag(each))
 
@@ -532,7 +536,7 @@ def lag(self: ConsumerFace, partition: PartitionLike) -> int | None:
 
 
 async def partitions_for(self: ConsumerFace, topic: str, timeout: float | None = None) -> list[PartitionInfo]:
-    """The partitions of a topic."""
+    """The partitions of a topic, with leader and replicas."""
     limit_s = seconds("partitions_for", timeout)
     return await self._run(lambda: self._core.partitions_for(topic, limit_s))
 

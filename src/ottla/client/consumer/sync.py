@@ -55,7 +55,19 @@ logger = logging.getLogger("ottla.client")
 
 
 class Consumer(ConsumerFace[K, V]):
-    """Reads records from a Kafka cluster."""
+    """Reads records from a Kafka cluster, as a member of a group or by itself.
+
+        with Consumer("localhost:9092", group_id="readers", auto_offset_reset="earliest") as consumer:
+            consumer.subscribe(["events"])
+            for record in consumer:          # without end; poll() returns a list
+                print(record.key, record.value)
+
+    `bootstrap_servers` is `host:port`, several of them in one text or in a list. Settings have Kafka's names with
+    underscores as keywords (`auto_offset_reset="earliest"`), or with dots in `config`; `ConfigError` names what is wrong
+    with one, and what was probably meant. A consumer belongs to one thread at a time; another one gets
+    `ConcurrentUseError`. The end of the `with` block commits what was dealt with, if automatic commits are on, and leaves
+    the group.
+    """
 
     _core: ConsumerCore
     _reader: Reader

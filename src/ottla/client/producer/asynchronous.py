@@ -68,9 +68,14 @@ class TaskWaiting:
 class Producer(ProducerFace[K, V]):
     """Sends records to Kafka, with asyncio.
 
-    async with aio.Producer("localhost:9092") as producer:
-        delivery = await producer.send("events", b"value", key=b"k")
-        metadata = await delivery
+        async with aio.Producer("localhost:9092") as producer:
+            delivery = await producer.send("events", b"value", key=b"k")
+            metadata = await delivery
+
+    `bootstrap_servers` is `host:port`, several of them in one text or in a list. Settings have Kafka's names with
+    underscores as keywords (`linger_ms=20`), or with dots in `config`; `ConfigError` names what is wrong with one, and what
+    was probably meant. A producer belongs to the event loop that it is first used on. The end of the block sends what is
+    left, as `close` does.
     """
 
     @overload

@@ -362,13 +362,16 @@ async def send_many(
 
 
 async def flush(self: ProducerFace, timeout: float | None = None) -> None:
-    """Send everything now, and wait up to `timeout` seconds until it is stored or has failed."""
+    """Send everything now, and wait up to `timeout` seconds until it is stored or has failed; then `TimeoutError`.
+
+    It does not raise the errors of single records: their deliveries do.
+    """
     limit_s = seconds("flush", timeout)
     await self._run(lambda core: core.flush(limit_s))
 
 
 async def partitions_for(self: ProducerFace, topic: str) -> list[PartitionInfo]:
-    """The partitions of a topic."""
+    """The partitions of a topic, with leader and replicas. `TimeoutError` if it is not known within max.block.ms."""
     check_topic_name(topic)
     return await self._run(lambda core: core.partitions_for(topic))
 
@@ -403,12 +406,13 @@ async def init_transactions(self: ProducerFace, keep_prepared: bool = False) -> 
     """Get this producer's id and epoch. Earlier producers with the same transactional.id are fenced.
 
     What they left open is aborted. `keep_prepared`: it stays open, and must be completed, committed or aborted (KIP-939).
+    To be called once, before the first transaction; a producer without transactional.id raises `IllegalStateError`.
     """
     await self._run(lambda core: core.initialize(keep_prepared))
 
 
 async def begin_transaction(self: ProducerFace) -> None:
-    """Begin a transaction."""
+    """Begin a transaction. `IllegalStateError` before `init_transactions`, and while another one is open."""
 
     async def begin(core: ProducerCore) -> None:
         core.begin()
@@ -417,18 +421,24 @@ async def begin_transaction(self: ProducerFace) -> None:
 
 
 async def commit_transaction(self: ProducerFace) -> None:
-    """Send what is left, and commit. After a `TimeoutError` call it again: the outcome is not known yet."""
+    """Send what is left, and commit. After a `TimeoutError` call it again: the outcome is not known yet.
+
+    After an `AbortableError` call `abort_transaction`; after a `FatalError`, such as `ProducerFencedError`, close the producer.
+    """
     await self._run(lambda core: core.commit())
 
 
 async def abort_transaction(self: ProducerFace) -> None:
-    """Drop what is not sent, and abort."""
+    """Drop what is not sent, and abort. Readers with isolation.level=read_committed never see the transaction's records."""
     await self._run(lambda core: core.abort())
 
 
 async def send_offsets_to_transaction(self: ProducerFace, offsets: Offsets, group: ConsumerGroupMetadata | str) -> None:
-    """Commit a consumer group's offsets if and only if the transaction is committed."""
+    """Commit a consumer group's offsets if and only if the transaction is committed.
 
+    `offsets` is {TopicPartition: the next offset to read}; `group` is `consumer.group_metadata()`, with which the broker
+    refuses the offsets of a member that has lost its partitions, or only the name of the group.
+    """
     made, member = as_offsets(offsets), as_group(group)
     await self._run(lambda core: core.send_offsets(made, member))
 

@@ -97,9 +97,13 @@ class ThreadWaiting:
 class Producer(ProducerFace[K, V], PlainSend):
     """Sends records to Kafka.
 
-    with Producer("localhost:9092", value_serializer="json") as producer:
-        delivery = producer.send("events", {"a": 1}, key=b"k")
-        delivery.result(timeout=10)      # RecordMetadata(topic, partition, offset, timestamp)
+        with Producer("localhost:9092", value_serializer="json") as producer:
+            delivery = producer.send("events", {"a": 1}, key=b"k")
+            delivery.result(timeout=10)      # RecordMetadata(topic, partition, offset, timestamp)
+
+    `bootstrap_servers` is `host:port`, several of them in one text or in a list. Settings have Kafka's names with
+    underscores as keywords (`linger_ms=20`), or with dots in `config`; `ConfigError` names what is wrong with one, and what
+    was probably meant. Threads may share a producer. The end of the `with` block sends what is left, as `close` does.
     """
 
     @overload
