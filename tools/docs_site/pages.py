@@ -21,6 +21,8 @@ SOURCE_FOLDER, SITE_FOLDER, CONFIG_NAME = "site-source", "site", "site.toml"
 INDEX = Path("docs/README.md")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 CODE = re.compile(r"^(```.*?^```|    .*?)$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+TABLE_ROW = re.compile(r"^\|.*$", re.MULTILINE)
+"""Code hosts want bars within code escaped in tables; Zensical shows the escape."""
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 EXAMPLES = re.compile(r"^\|.*\n\|---.*\n(?:\| \[[\w-]+\]\(\.\./examples/.*\n)+", re.MULTILINE)
 """The table of examples in docs/pipelines.md."""
@@ -214,6 +216,7 @@ def write_source(root: Path, target: Path) -> None:
     pages |= example_pages(root) | reference_pages()
     pages[Path("config.md")] = config_page(root)
     for page, text in pages.items():
+        text = TABLE_ROW.sub(lambda row: re.sub(r"`[^`\n]+`", lambda span: span[0].replace("\\|", "|"), row[0]), text)
         if page.name == "files.md" or page.parts[0] == "decisions":
             text = "---\nsearch:\n  exclude: true\n---\n\n" + text  # for those who change Ottla; most readers use it
         (source / page).parent.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, ForwardRef, NamedTuple, get_overloads
+from typing import Any, ForwardRef, NamedTuple, NoReturn, get_overloads
 
 from tools.documents import code, table
 
@@ -330,7 +330,10 @@ def members_of(kind: type[Any]) -> Iterator[tuple[str, Any]]:
             seen.add(name)
             function = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
             is_member = isinstance(value, (property, cached_property)) or inspect.isfunction(function)
-            if is_member and property_type(value) != "NoReturn":  # that is a name of another client's: it says what to write
+            if is_member and property_type(value) not in (
+                "NoReturn",
+                NoReturn,
+            ):  # that is a name of another client's: it says what to write
                 yield name, value
 
 
