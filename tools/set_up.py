@@ -131,7 +131,8 @@ def requirements() -> tuple[list[str], list[str], list[str]]:
     extras = project["project"]["optional-dependencies"]
     core = project["build-system"]["requires"] + project["project"]["dependencies"]
     demo = [*extras["spark"], *(each for each in extras["demo"] if not each.startswith("ottla"))]
-    rest = [each for name in ("dev", "docs", "peers", "delta", "iceberg", "postgres") for each in extras[name]]
+    extra = ("dev", "docs", "registry", "console", "peers", "delta", "iceberg", "postgres")
+    rest = [each for name in extra for each in extras[name]]
     return core, demo, demo + rest
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, cast
 
-from ottla.client_core.serializers import FORMS, NUMBERS, Headers, arguments_of, checked_encoding, form_of, own_object
+from ottla.client_core.serializers import FORMS, NUMBERS, Headers, arguments_of, checked_encoding, for_part, form_of, own_object
 from ottla.errors import ConfigError, DeserializationError
 from ottla.errors.texts import counted
 
@@ -33,7 +33,7 @@ def resolve_deserializer(chosen: object, *, is_key: bool, encoding: str = "utf-8
     setting = "key_deserializer" if is_key else "value_deserializer"
     form = form_of(chosen, setting)
     if form is None:
-        return _own(chosen, setting)
+        return _own(for_part(chosen, is_key), setting)
     if form == "bytes":
         return None
     decode = _decoder(form, checked_encoding(encoding, setting))

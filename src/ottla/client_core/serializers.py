@@ -78,7 +78,7 @@ def resolve_serializer(chosen: object, *, is_key: bool, encoding: str = "utf-8")
     part = "key" if is_key else "value"
     form = form_of(chosen, setting)
     if form is None:
-        return _own(chosen, setting, part)
+        return _own(for_part(chosen, is_key), setting, part)
     if form == "bytes":
         return None
     encode = _encoder(form, checked_encoding(encoding, setting))
@@ -115,6 +115,11 @@ def form_of(chosen: object, setting: str) -> str | None:
     if not isinstance(chosen, type):
         return None
     return "uuid" if _is_uuid(chosen) else FORM_OF_TYPE.get(chosen)
+
+
+def for_part(chosen: object, is_key: bool) -> object:
+    """An object that works on keys differently, such as those of `ottla.schemas`, in its form for keys."""
+    return chosen.for_key() if is_key and hasattr(chosen, "for_key") and not isinstance(chosen, type) else chosen
 
 
 def _is_uuid(kind: type) -> bool:

@@ -35,6 +35,7 @@ class AsyncBroker(AsyncTopicHelpers):
 
     async def stop(self) -> None:
         """Shut it down cleanly and remove temporary data. Stopping twice is harmless."""
+        await asyncio.to_thread(self._engine.close_registry)
         try:
             await asyncio.shield(self._engine.wait_if_begun(self._engine.stop()))
         finally:

@@ -90,6 +90,12 @@ class Broker(TopicHelpers):
         return int(self.bootstrap_servers.partition(",")[0].rpartition(":")[2])
 
     @property
+    def schema_registry_url(self) -> str:
+        """The address of a schema registry for this broker, started when first asked for. Needs `ottla[registry]`."""
+        config = {} if self._engine.secured is None else self.client_config()
+        return self._engine.registry_url(self.bootstrap_servers, config)
+
+    @property
     def cluster_id(self) -> str:
         """The id of its cluster, a UUID in Kafka's form; random for each broker."""
         return self._facts.cluster_id
@@ -140,6 +146,7 @@ class Broker(TopicHelpers):
 
     def stop(self) -> None:
         """Shut it down cleanly and remove temporary data. Stopping twice is harmless."""
+        self._engine.close_registry()
         try:
             self._engine.run_if_begun(self._engine.stop())
         finally:

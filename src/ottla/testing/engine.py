@@ -35,6 +35,7 @@ from ottla.testing.security import SecuredBroker, Security, rules_of
 from ottla.testing.settings import node_settings, settings_of
 
 if TYPE_CHECKING:  # imported with the first helper call, so that a broker starts sooner
+    from ottla.registry.server import RegistryThread
     from ottla.testing.client import Client
     from ottla.testing.faults import Fault
     from ottla.testing.security import Library
@@ -66,6 +67,28 @@ class Helpers(ABC):
         self._changing: asyncio.Lock
         self.started: float | None = None
         """When the first start was done."""
+        self._registry: RegistryThread | None = None
+
+    # The schema registry
+
+    def registry_url(self, servers: str, config: Mapping[str, Any]) -> str:
+        """The address of a schema registry for these brokers, which is started now if it was not yet."""
+        if self._registry is None:
+            try:
+                from ottla.config.client import admin_settings
+                from ottla.registry.server import RegistryThread
+            except ImportError as missing:
+                text = f"a schema registry needs the package {missing.name}: pip install 'ottla[registry]'"
+                raise ImportError(text, name=missing.name) from None
+            self._registry = RegistryThread(admin_settings(servers, config=dict(config), keywords={}))
+            self._registry.start()
+        return self._registry.url
+
+    def close_registry(self) -> None:
+        """Before the brokers stop."""
+        registry, self._registry = self._registry, None
+        if registry is not None:
+            registry.close()
 
     # The loop
 

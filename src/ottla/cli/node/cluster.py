@@ -25,6 +25,7 @@ from ottla.broker.secure_settings import secured
 from ottla.cli.common.output import escape, print_json, warn
 from ottla.cli.common.settings import CONFIG_VARIABLE, ENVIRONMENT_VARIABLE
 from ottla.cli.node.cluster_child import STOP_S_MAX
+from ottla.cli.node.companions import Companions, add_console, add_registry
 from ottla.cli.node.control import ControlServer
 from ottla.cli.node.secure import client_file, first_user, node_security
 from ottla.cli.node.start_check import addresses, check_ports
@@ -408,6 +409,8 @@ def up_cluster(
     level: str,
     as_json: bool,
     quiet: bool,
+    has_console: bool,
+    has_registry: bool,
 ) -> None:
     """Run `count` nodes until a signal stops them."""
     security = node_security(data, host) if secure or (data / SECURITY_FOLDER).is_dir() else None
@@ -427,10 +430,16 @@ def up_cluster(
         return {"ottla.metrics.port": str(metrics_port + node_id - 1 if metrics_port else 0)}
 
     def tell(children: list[Child]) -> None:
+        servers = ",".join(child.bootstrap_servers for child in children)
+        login = None if security is None else client_file(data)
+        if has_console:
+            add_console(companions, host, servers, login)
+        if has_registry:
+            add_registry(companions, host, servers, login)
         if as_json or not quiet:
-            _print_ready(children, data, security is not None, as_json)
+            _print_ready(children, data, security is not None, as_json, companions)
 
-    with closing(ReservedPorts(host, 0 if ports else 2 * count)) as free:
+    with closing(ReservedPorts(host, 0 if ports else 2 * count)) as free, Companions() as companions:
         ports = ports or list(zip(free.ports[:count], free.ports[count:], strict=True))
         plain = cluster_settings(host, ports, str(data))
         voters = [{**(settings if security is None else secured(settings, security)), **overrides} for settings in plain]
@@ -466,7 +475,7 @@ def _replication(count: int) -> str:
     return f"New topics have {min(count, REPLICAS_MAX)} replicas, spread over the nodes: one node may be down."
 
 
-def _print_ready(children: list[Child], data: Path, is_secure: bool, as_json: bool) -> None:
+def _print_ready(children: list[Child], data: Path, is_secure: bool, as_json: bool, companions: Companions) -> None:
     servers = ",".join(child.bootstrap_servers for child in children)
     cluster_id = children[0].cluster_id
     if as_json:
@@ -475,7 +484,7 @@ def _print_ready(children: list[Child], data: Path, is_secure: bool, as_json: bo
             for child in children
         ]
         facts = {"bootstrap_servers": servers, "cluster_id": cluster_id, "data": str(data), "nodes": nodes}
-        print_json(facts | ({"client_properties": str(client_file(data))} if is_secure else {}))
+        print_json(facts | companions.facts() | ({"client_properties": str(client_file(data))} if is_secure else {}))
         return
     config = who = ""
     if is_secure:
@@ -486,7 +495,7 @@ def _print_ready(children: list[Child], data: Path, is_secure: bool, as_json: bo
     click.echo(  # noqa: TID251  # several lines, and the names in them are escaped
         f"""
 A cluster of {len(children)} Ottla nodes is up at {up_at}
-{_replication(len(children))}{who}
+{_replication(len(children))}{who}{"".join(f"{chr(10)}{line}" for line in companions.lines())}
 
 Try next, in another terminal:
   export {ENVIRONMENT_VARIABLE}={servers}{config}

@@ -16,6 +16,7 @@ from ottla.cli.common.spelling import Commands
 if TYPE_CHECKING:
     from ottla.broker.node import Node
     from ottla.broker.secure_settings import NodeSecurity
+    from ottla.cli.node.companions import Companions
 
 EPILOG = """\b
 Examples:
@@ -100,6 +101,8 @@ class Up(Commands):
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics here.")
 @click.option("--log-dir", type=click.Path(file_okay=False, path_type=Path), help="Also write dated log files to this folder.")
 @click.option("--quiet", "-q", is_flag=True, help="Print warnings and errors only.")
+@click.option("--no-console", is_flag=True, help="Serve no web console beside the node.")
+@click.option("--no-registry", is_flag=True, help="Serve no schema registry beside the node.")
 @click.option("--json", "as_json", is_flag=True, help="When ready, print one JSON line with the address, for programs.")
 def up(
     ctx: click.Context,
@@ -112,6 +115,8 @@ def up(
     metrics_port: int | None,
     log_dir: Path | None,
     quiet: bool,
+    no_console: bool,
+    no_registry: bool,
     as_json: bool,
 ) -> None:
     """Run one Kafka node in this process, or a cluster of several in processes of their own, until Ctrl-C."""
@@ -123,11 +128,26 @@ def up(
         from ottla.cli.node.cluster import up_cluster
 
         level = "WARNING" if quiet or as_json else "INFO"
-        up_cluster(host, port, nodes, data.resolve(), secure, given, metrics_port, log_dir, level, as_json, quiet)
+        up_cluster(
+            host,
+            port,
+            nodes,
+            data.resolve(),
+            secure,
+            given,
+            metrics_port,
+            log_dir,
+            level,
+            as_json,
+            quiet,
+            not no_console,
+            not no_registry,
+        )
         return
     gc.disable()  # until the node runs: imports create no garbage, but would trigger many collections
     from ottla.broker.solo_settings import solo_settings
     from ottla.cli.logs import configure_logging
+    from ottla.cli.node.companions import Companions, add_console, add_registry
     from ottla.cli.node.controlled_node import ControlledNode
     from ottla.cli.node.process import run_node
 
@@ -147,11 +167,16 @@ def up(
 
     def tell(node: Node) -> None:
         if as_json or not quiet:
-            _tell(node, data, security is not None, as_json)
+            _tell(node, data, security is not None, as_json, companions)
 
-    with ControlledNode(data) as controlled:
+    with ControlledNode(data) as controlled, Companions() as companions:
 
         def on_ready(node: Node) -> None:
+            login = None if security is None else data / SECURITY_FOLDER / "client.properties"
+            if not no_console:
+                add_console(companions, host, node.bootstrap_servers, login)
+            if not no_registry:
+                add_registry(companions, host, node.bootstrap_servers, login)
             controlled.open(node, lambda: tell(node))
 
         run_node(settings, on_ready, format_new=True, scram=() if security is None else (first_user(security),))
@@ -181,12 +206,12 @@ def parse_overrides(overrides: tuple[str, ...]) -> dict[str, str]:
     return settings
 
 
-def _tell(node: Node, data: Path, is_secure: bool, as_json: bool) -> None:
+def _tell(node: Node, data: Path, is_secure: bool, as_json: bool, companions: Companions) -> None:
     address = node.bootstrap_servers
     config = data / SECURITY_FOLDER / "client.properties"
     if as_json:
         facts = {"bootstrap_servers": address, "cluster_id": node.cluster_id, "node_id": node.node_id, "data": str(data)}
-        print_json(facts | ({"client_properties": str(config)} if is_secure else {}))
+        print_json(facts | companions.facts() | ({"client_properties": str(config)} if is_secure else {}))
         return
     where = "" if address in DEFAULT_ADDRESSES else f" --bootstrap-server {address}"
     who = ""
@@ -196,7 +221,7 @@ def _tell(node: Node, data: Path, is_secure: bool, as_json: bool) -> None:
     click.echo(  # noqa: TID251  # several lines, and the names in them are escaped
         f"""
 Ottla is up at {click.style(address, bold=True)} (cluster {node.cluster_id}, node {node.node_id}; data in {escape(str(data))})
-{who}
+{"".join(f"{line}{chr(10)}" for line in companions.lines())}{who}
 Try next, in another terminal:
   ottla topics create greetings --partitions 3{where}
   echo hello | ottla produce greetings{where}

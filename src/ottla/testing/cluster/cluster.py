@@ -60,6 +60,11 @@ class Cluster(TopicHelpers):
         return ",".join(each.bootstrap_servers for each in self._nodes.values())
 
     @property
+    def schema_registry_url(self) -> str:
+        """The address of a schema registry for this cluster, started when first asked for. Needs `ottla[registry]`."""
+        return self._engine.registry_url(self.bootstrap_servers, {})
+
+    @property
     def nodes(self) -> list[ClusterNode]:
         """All nodes, whether they run or not; node 1 first."""
         return list(self._nodes.values())
@@ -113,6 +118,7 @@ class Cluster(TopicHelpers):
 
     def stop(self) -> None:
         """End all nodes and remove temporary data. Nodes with a folder of the test's own shut down cleanly."""
+        self._engine.close_registry()
         try:
             self._engine.run_if_begun(self._engine.stop())
         finally:

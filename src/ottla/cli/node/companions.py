@@ -1,0 +1,170 @@
+"""Services beside the nodes of `ottla up`: each in a process of its own, begun by the first connection to its port.
+
+The port is open from the start and its address is printed, but a service that nobody uses costs neither time nor memory. The
+process takes over the listening socket; if it ends, the next connection begins another. It ends with this process: its standard
+input is a pipe from here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ottla.errors import OttlaError
+
+LISTEN_FD = "--listen-fd"
+STOP_S = 10.0
+PORTS_AFTER = 9
+BACKLOG = 128
+PAUSE_S = 1.0
+"""A process that fails at once is not begun again without a pause."""
+
+
+class Companion:
+    """One service: `ottla VERB …` with its listening socket."""
+
+    def __init__(self, name: str, listener: socket.socket, command: Sequence[str]) -> None:
+        self.name = name
+        self.url = url_of(listener)
+        self._listener = listener
+        self._command = command
+        self._process: subprocess.Popen[bytes] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_closed = False
+
+    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin the process with the next connection."""
+        self._loop = loop
+        loop.add_reader(self._listener, self._begin)
+
+    def _begin(self) -> None:
+        assert self._loop is not None
+        self._loop.remove_reader(self._listener)
+        descriptor = self._listener.fileno()
+        command = [sys.executable, "-m", "ottla", *self._command, LISTEN_FD, str(descriptor)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, pass_fds=[descriptor])
+        # A thread of its own: the loop's end waits for those of its executor, and this process ends later.
+        threading.Thread(target=self._until_ended, args=(self._process,), daemon=True).start()
+
+    def _until_ended(self, process: subprocess.Popen[bytes]) -> None:
+        process.wait()
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._ended)
+
+    def _ended(self) -> None:
+        assert self._loop is not None
+        self._loop.call_later(PAUSE_S, self._watch_again)
+
+    def _watch_again(self) -> None:
+        if self._loop is not None and not self._is_closed:
+            self._loop.add_reader(self._listener, self._begin)
+
+    def close(self) -> None:
+        """End the process, if it runs."""
+        self._is_closed = True
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._listener.close()
+
+
+class Companions:
+    """The services beside a node or a cluster; a `with` block ends them."""
+
+    def __init__(self) -> None:
+        self.services: list[Companion] = []
+
+    def add(self, name: str, host: str, port: int, command: Sequence[str]) -> None:
+        """Open a port for a service, or one of the ports after it, and begin to watch it."""
+        companion = Companion(name, listen(host, port, or_next=PORTS_AFTER), command)
+        companion.watch(asyncio.get_running_loop())
+        self.services.append(companion)
+
+    def lines(self) -> list[str]:
+        """What to tell people."""
+        return [f"{each.name}: {each.url}" for each in self.services]
+
+    def facts(self) -> dict[str, str]:
+        """The addresses, for programs."""
+        return {each.name.replace(" ", "_"): each.url for each in self.services}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for each in self.services:
+            each.close()
+
+
+def add_registry(companions: Companions, host: str, servers: str, client_properties: Path | None) -> None:
+    """A schema registry for the node or cluster at `servers`, if its packages are installed."""
+    from ottla.cli.registry import PORT, missing_packages  # late: after the node is up
+
+    if not missing_packages():
+        login = () if client_properties is None else ("--command-config", str(client_properties))
+        companions.add("schema registry", host, PORT, ("registry", "-b", servers, *login))
+
+
+def add_console(companions: Companions, host: str, servers: str, client_properties: Path | None) -> None:
+    """A web console for the node or cluster at `servers`, if its packages are installed."""
+    from ottla.cli.console import LOOPBACK, PORT, missing_packages  # late: after the node is up
+
+    if not missing_packages():
+        login = () if client_properties is None else ("--command-config", str(client_properties))
+        changes = ("--allow-changes",) if host in LOOPBACK else ()
+        companions.add("console", host, PORT, ("console", "-b", servers, "--name", "local", "--host", host, *changes, *login))
+
+
+def listen(host: str, port: int, *, or_next: int = 0) -> socket.socket:
+    """A listening socket. If the port is taken, one of the `or_next` ports after it, then any free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for candidate in [*range(port, port + or_next + 1), *([0] if or_next else [])]:
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, candidate))
+            listener.listen(BACKLOG)
+            return listener
+        except OSError as problem:
+            listener.close()
+            failure = problem
+    raise OttlaError(
+        f"port {port} of {host} cannot be opened: {failure.strerror}. Choose another with --port; 0 takes a free one"
+    )
+
+
+def url_of(listener: socket.socket) -> str:
+    """The address of a listening socket, for browsers."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def taken_over(descriptor: int) -> socket.socket:
+    """The listening socket that another process has opened for this one."""
+    return socket.socket(fileno=descriptor)
+
+
+async def until_parent_ends() -> None:
+    """Wait until the process that began this one is gone: its end of standard input closes."""
+    loop = asyncio.get_running_loop()
+    gone = asyncio.Event()
+
+    def look() -> None:
+        if not os.read(0, 4096):
+            loop.remove_reader(0)
+            gone.set()
+
+    loop.add_reader(0, look)
+    await gone.wait()

@@ -1,0 +1,298 @@
+"""The console's ASGI application: who may do what, and how handlers' data become pages or JSON.
+
+Everything that comes from clusters is hostile: templates escape it, and the Content-Security-Policy allows no inline scripts
+and nothing from elsewhere. Requests must name a known Host (a page elsewhere cannot reach the console by another name),
+changes need the console's Origin and the token of the session.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from ottla import __version__
+from ottla.asgi import Routes
+from ottla.console.clusters import ClusterView, NotAnswering
+from ottla.errors import KafkaError, OttlaError
+
+logger = logging.getLogger("ottla.console")
+
+STATIC = Path(__file__).parent / "static"
+STATIC_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+SESSION = "ottla_session"
+FORM_BYTES_MAX = 8 * 1024 * 1024
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; "
+    "form-action 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+Data = dict[str, Any]
+Handler = Callable[["Visit"], Awaitable[Any]]
+
+
+class Refused(OttlaError):
+    """A request that is not answered: the status and why."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Page(NamedTuple):
+    """A handler and the template that shows its data; changes have none."""
+
+    handler: Handler
+    template: str
+    is_change: bool
+
+
+PAGES: Routes[Page] = Routes()
+
+
+def page(path: str, template: str) -> Callable[[Handler], Handler]:
+    """A page that shows data. The same path below /api gives the data as JSON."""
+
+    def add(handler: Handler) -> Handler:
+        PAGES.add("GET", path, Page(handler, template, False))
+        return handler
+
+    return add
+
+
+def change(path: str) -> Callable[[Handler], Handler]:
+    """A change, by POST. Its handler returns the path to go to, or (path, what was done)."""
+
+    def add(handler: Handler) -> Handler:
+        PAGES.add("POST", path, Page(handler, "", True))
+        return handler
+
+    return add
+
+
+class ConsoleSettings(NamedTuple):
+    """How the console was started."""
+
+    hosts: frozenset[str]
+    """The names by which it may be called, without port; empty: any."""
+    allows_changes: bool = False
+    registry_url: str | None = None
+
+
+class Visit:
+    """One request: the cluster it is about, its path's segments, its query and form."""
+
+    def __init__(self, console: Console, request: Request, view: ClusterView, segments: Mapping[str, str]) -> None:
+        self.console = console
+        self.request = request
+        self.view = view
+        self.segments = segments
+        self.form: dict[str, str] = {}
+        self.fields: list[tuple[str, str]] = []
+        """The form's fields in order, with repeated names."""
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        return self.request.query_params
+
+    @property
+    def settings(self) -> ConsoleSettings:
+        return self.console.settings
+
+    @property
+    def base(self) -> str:
+        """What paths begin with: empty for the first cluster."""
+        first = next(iter(self.console.views))
+        return "" if self.view.name == first else f"/clusters/{quote(self.view.name, safe='')}"
+
+    def number(self, name: str, default: int, lowest: int = 0, highest: int = 1_000_000) -> int:
+        try:
+            return min(max(int(self.query.get(name, default)), lowest), highest)
+        except ValueError:
+            return default
+
+    def with_query(self, **changes: object) -> str:
+        """The same page with other query parameters; None takes one away."""
+        merged = {**self.query, **changes}
+        return "?" + urlencode({name: each for name, each in merged.items() if each is not None})
+
+
+class Console:
+    """The ASGI application."""
+
+    def __init__(self, views: Mapping[str, ClusterView], settings: ConsoleSettings) -> None:
+        from ottla.console import pages
+
+        pages.load()
+        self.views = views
+        self.settings = settings
+        self._secret = secrets.token_bytes(32)
+        self._templates = Environment(
+            loader=PackageLoader("ottla.console"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        from ottla.console import text
+
+        self._templates.filters.update(text.FILTERS)
+        self._static: dict[str, tuple[bytes, str, str]] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        response = await self._respond(request)
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        path = request.scope["raw_path"].decode("latin-1")
+        wants_json = path.startswith("/api/") or path == "/api"
+        visit = None
+        try:
+            self._check_host(request)
+            if path.startswith("/static/"):
+                return self._file(path, request)
+            visit, found = await self._visit(request, path.removeprefix("/api") if wants_json else path)
+            if found.is_change:
+                return await self._change(visit, found, wants_json)
+            data = await found.handler(visit)
+            if isinstance(data, Response):
+                return data
+            return _json(data) if wants_json else self._render(visit, found.template, data)
+        except Refused as refused:
+            return self._failure(request, visit, refused.status, str(refused), wants_json)
+        except NotAnswering as silent:
+            name = visit.view.name if visit is not None else ""
+            return self._failure(request, visit, 503, f"{name} does not answer: {silent}", wants_json)
+        except (KafkaError, OttlaError) as error:
+            return self._failure(request, visit, 502, str(error), wants_json)
+        except Exception:
+            logger.exception("%s %s failed", request.method, request.url.path)
+            return self._failure(request, visit, 500, "something went wrong: see the console's log", wants_json)
+
+    async def _visit(self, request: Request, path: str) -> tuple[Visit, Page]:
+        views = self.views
+        view = next(iter(views.values()))
+        if path.startswith("/clusters/"):
+            from urllib.parse import unquote
+
+            name, _, rest = path.removeprefix("/clusters/").partition("/")
+            if unquote(name) not in views:
+                raise Refused(404, f"there is no cluster {unquote(name)!r}: the console shows {', '.join(views)}")
+            view, path = views[unquote(name)], f"/{rest}"
+        match, allowed = PAGES.find(request.method, path)
+        if match is None:
+            raise Refused(405 if allowed else 404, "this page takes no such request" if allowed else f"there is no page {path}")
+        return Visit(self, request, view, match.segments), match.handler
+
+    def _check_host(self, request: Request) -> None:
+        host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
+        if self.settings.hosts and host.strip("[]").lower() not in self.settings.hosts:
+            raise Refused(421, f"the console does not go by the name {host!r}: start it with --allowed-host {host}")
+
+    # Changes
+
+    async def _change(self, visit: Visit, found: Page, wants_json: bool) -> Response:
+        if not self.settings.allows_changes:
+            raise Refused(403, "this console only shows: start it with --allow-changes to change things")
+        await self._read_form(visit)
+        origin = visit.request.headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != visit.request.headers.get("host"):
+            raise Refused(403, f"a page of {origin} may not change things here")
+        if not hmac.compare_digest(visit.form.pop("csrf", ""), self.token(visit.request)):
+            raise Refused(403, "the form is too old: load the page again and repeat what you did")
+        done = await found.handler(visit)
+        visit.view.forget()
+        if isinstance(done, Response):
+            return done
+        path, text = done if isinstance(done, tuple) else (done, "")
+        logger.info("%s: %s", visit.request.url.path, text)
+        if wants_json:
+            return _json({"done": text})
+        query = f"{'&' if '?' in path else '?'}{urlencode({'done': text})}" if text else ""
+        return RedirectResponse(visit.base + path + query, 303)
+
+    async def _read_form(self, visit: Visit) -> None:
+        data = bytearray()
+        async for chunk in visit.request.stream():
+            data += chunk
+            if len(data) > FORM_BYTES_MAX:
+                raise Refused(413, f"the form has more than {FORM_BYTES_MAX:,} bytes")
+        if visit.request.headers.get("content-type", "").startswith("application/json"):
+            body = json.loads(data or b"{}")
+            visit.fields = [(str(name), str(each)) for name, each in body.items()] if isinstance(body, dict) else []
+            visit.form = dict(visit.fields)
+            visit.form.setdefault("csrf", visit.request.headers.get("x-csrf-token", ""))
+        else:
+            visit.fields = parse_qsl(data.decode("utf-8", "replace"), keep_blank_values=True)
+            visit.form = dict(visit.fields)
+
+    def token(self, request: Request) -> str:
+        """What a form must send back: derived from the session's cookie."""
+        session = request.cookies.get(SESSION, "")
+        return hmac.new(self._secret, session.encode(), hashlib.sha256).hexdigest() if session else ""
+
+    # Answers
+
+    def _render(self, visit: Visit, template: str, data: Data, status: int = 200) -> Response:
+        session = visit.request.cookies.get(SESSION) or secrets.token_urlsafe(24)
+        token = hmac.new(self._secret, session.encode(), hashlib.sha256).hexdigest()
+        shown = self._templates.get_template(template).render(
+            **data,
+            visit=visit,
+            base=visit.base,
+            clusters=list(self.views),
+            cluster=visit.view.name,
+            path=visit.request.url.path,
+            csrf=token,
+            allows_changes=self.settings.allows_changes,
+            done=visit.query.get("done", ""),
+            version=__version__,
+        )
+        response = Response(shown, status, media_type="text/html")
+        if SESSION not in visit.request.cookies:
+            response.set_cookie(SESSION, session, httponly=True, samesite="strict")
+        return response
+
+    def _failure(self, request: Request, visit: Visit | None, status: int, text: str, wants_json: bool) -> Response:
+        if wants_json:
+            return _json({"error": text}, status)
+        if visit is None:
+            visit = Visit(self, request, next(iter(self.views.values())), {})
+        return self._render(visit, "failure.html", {"title": "Not possible", "text": text, "status": status}, status)
+
+    def _file(self, path: str, request: Request) -> Response:
+        name = path.removeprefix("/static/")
+        if name not in self._static:
+            file = STATIC / name
+            if "/" in name or name.startswith(".") or file.suffix not in STATIC_TYPES or not file.is_file():
+                raise Refused(404, f"there is no file {name}")
+            data = file.read_bytes()
+            self._static[name] = data, STATIC_TYPES[file.suffix], f'"{hashlib.sha256(data).hexdigest()[:16]}"'
+        data, kind, tag = self._static[name]
+        headers = {"ETag": tag, "Cache-Control": "no-cache"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(data, media_type=kind, headers=headers)
+
+
+def _json(data: Any, status: int = 200) -> Response:
+    return JSONResponse(json.loads(json.dumps(data, default=str)), status)

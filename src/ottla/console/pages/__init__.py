@@ -1,0 +1,11 @@
+"""The pages, a module for each subject. `load` imports them, which adds their routes."""
+
+from importlib import import_module
+
+SUBJECTS = ("overview", "topics", "records", "groups")
+
+
+def load() -> None:
+    """Import every subject."""
+    for name in SUBJECTS:
+        import_module(f"ottla.console.pages.{name}")

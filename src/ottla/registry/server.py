@@ -1,0 +1,82 @@
+"""Serves a registry over HTTP: in this process until a signal, or in a thread for tests and for `ottla up`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+from collections.abc import Awaitable, Callable
+
+from ottla.asgi import serve_app
+from ottla.client.cluster import open_cluster
+from ottla.client.world import ClientWorld, real_client_world
+from ottla.config.client.settings import AdminSettings
+from ottla.registry.http import RegistryApp
+from ottla.registry.service import Registry
+
+logger = logging.getLogger("ottla.registry")
+
+
+async def serve(
+    settings: AdminSettings,
+    listener: socket.socket,
+    on_ready: Callable[[], None],
+    *,
+    world: ClientWorld | None = None,
+    until: Awaitable[object] | None = None,
+) -> None:
+    """Serve until a signal comes, or in a thread or a process that another one began: until `until` is done."""
+    world = world or real_client_world()
+    reading = open_cluster(world, settings, "ottla-registry-reader")
+    writing = open_cluster(world, settings, "ottla-registry")
+    registry = Registry(reading, writing)
+    try:
+        await registry.start()
+        await serve_app(RegistryApp(registry), listener, on_ready, until)
+    finally:
+        await registry.close()
+        reading.close()
+        writing.close()
+
+
+class RegistryThread:
+    """A registry in a thread of this process. `start` returns when it serves."""
+
+    def __init__(self, settings: AdminSettings) -> None:
+        self._settings = settings
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._ready = threading.Event()
+        self._failure: BaseException | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._until: asyncio.Event | None = None
+        self._thread = threading.Thread(target=self._run, name="ottla-registry", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._ready.wait()
+        if self._failure is not None:
+            self._listener.close()
+            raise self._failure
+
+    def close(self) -> None:
+        """Stop serving, and wait until everything is closed."""
+        if self._loop is not None and self._until is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._until.set)
+        self._thread.join()
+        self._listener.close()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as failure:
+            self._failure = failure
+            if self._ready.is_set():
+                logger.exception("the registry ended")
+        finally:
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        self._loop, self._until = asyncio.get_running_loop(), asyncio.Event()
+        await serve(self._settings, self._listener, self._ready.set, until=self._until.wait())
