@@ -167,6 +167,7 @@ PYTHON_TYPES: dict[ConfigType, type] = {
     ConfigType.LONG: int,
     ConfigType.STRING: str,
     ConfigType.LIST: tuple,
+    ConfigType.PASSWORD: str,
 }
 SPELLED_OUT = {
     "listener_security_protocol_map",

@@ -36,6 +36,7 @@ READ_BY_CONFIG = {
     # `broker_security` turns these into the security of each listener.
     *(name for name in documentation() if name.startswith("ssl.")),
     "sasl.enabled.mechanisms",
+    "sasl.mechanism.controller.protocol",
 }
 
 

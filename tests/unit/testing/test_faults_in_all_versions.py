@@ -27,6 +27,7 @@ from ottla.wire.messages import incremental_alter_configs as iac
 from ottla.wire.messages import list_offsets as lo
 from ottla.wire.messages import metadata as m
 from ottla.wire.messages import offset_commit as oc
+from ottla.wire.messages import offset_delete as od
 from ottla.wire.messages import offset_for_leader_epoch as ole
 from ottla.wire.messages import produce as p
 from ottla.wire.messages import txn_offset_commit as toc
@@ -85,6 +86,13 @@ CASES: dict[int, Build] = {
             toc.TxnOffsetCommitRequestTopic(
                 name=name, partitions=[toc.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)]
             )
+            for name in names
+        ],
+    ),
+    ApiKey.OFFSET_DELETE: lambda names, ids, v: od.OffsetDeleteRequest(
+        group_id="g",
+        topics=[
+            od.OffsetDeleteRequestTopic(name=name, partitions=[od.OffsetDeleteRequestPartition(partition_index=0)])
             for name in names
         ],
     ),
@@ -179,6 +187,8 @@ def test_one_of_two_topics_fails(broker: Broker, key: int, version: int) -> None
         async with connected(broker) as link:
             described = await link.request(m.MetadataRequest(topics=None))
             ids = {GOOD: Uuid(bytes(16)), BAD: Uuid(bytes(16))} | {each.name: each.topic_id for each in described.topics}
+            if key == ApiKey.OFFSET_DELETE:  # of a group that is there
+                await link.request(CASES[ApiKey.OFFSET_COMMIT]((GOOD,), ids, 9), version=9)
             fault = broker.faults.fail(key, ERROR, topic=BAD)
             both = errors(key, await link.request(CASES[key]((GOOD, BAD), ids, version), version=version), ids)
             assert set(both) == {GOOD, BAD}

@@ -167,7 +167,8 @@ def up(
 
     def tell(node: Node) -> None:
         if as_json or not quiet:
-            _tell(node, data, security is not None, as_json, companions)
+            where = data if security is not None else Path(settings["log.dirs"].partition(",")[0])
+            _tell(node, where, security is not None, as_json, companions)
 
     with ControlledNode(data) as controlled, Companions() as companions:
 

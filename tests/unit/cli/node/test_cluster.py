@@ -13,6 +13,7 @@ from ottla.broker.cluster_settings import cluster_settings
 from ottla.broker.formatting import FormatRefused
 from ottla.cli.node import cluster as module
 from ottla.cli.node.cluster import Child, _print_ready, _stop, default_ports, ending, format_nodes, keep_added, up_cluster
+from ottla.cli.node.companions import Companions
 
 PORTS = [(9092, 19092), (9093, 19093), (9094, 19094)]
 
@@ -113,7 +114,7 @@ def run(monkeypatch: pytest.MonkeyPatch, count: int, port: int = 9092, **overrid
         started.extend(nodes)
 
     monkeypatch.setattr(module, "run_cluster", keep)
-    up_cluster("127.0.0.1", port, count, Path("/d"), overrides, 7000, None, "INFO", False, False)
+    up_cluster("127.0.0.1", port, count, Path("/d"), False, overrides, 7000, None, "INFO", False, False, False, False)
     return started
 
 
@@ -147,14 +148,14 @@ def test_port_zero_gives_every_node_ports_of_its_own(monkeypatch: pytest.MonkeyP
 
 
 def test_json_names_every_node(capsys: pytest.CaptureFixture[str]) -> None:
-    _print_ready(CHILDREN, Path("/d"), as_json=True)  # type: ignore[arg-type]  # fakes
+    _print_ready(CHILDREN, Path("/d"), False, True, Companions())  # type: ignore[arg-type]  # fakes
     facts = json.loads(capsys.readouterr().out)
     assert facts["bootstrap_servers"] == "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094"
     assert [(each["node_id"], each["pid"]) for each in facts["nodes"]] == [(1, 41), (2, 42), (3, 43)]
 
 
 def test_suggested_commands_find_the_cluster_if_any_node_is_down(capsys: pytest.CaptureFixture[str]) -> None:
-    _print_ready(CHILDREN, Path("/d"), as_json=False)  # type: ignore[arg-type]  # fakes
+    _print_ready(CHILDREN, Path("/d"), False, False, Companions())  # type: ignore[arg-type]  # fakes
     said = capsys.readouterr().out
     assert "  export OTTLA_BOOTSTRAP_SERVERS=127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094\n" in said
     assert "  ottla topics create greetings --partitions 6\n" in said
@@ -168,7 +169,7 @@ def test_added_nodes_are_brokers_with_the_next_ports(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(module, "run_cluster", keep)
     keep_added(tmp_path, 4)
-    up_cluster("127.0.0.1", 9092, 3, tmp_path, {}, 7000, None, "INFO", False, False)
+    up_cluster("127.0.0.1", 9092, 3, tmp_path, False, {}, 7000, None, "INFO", False, False, False, False)
     assert [each["node.id"] for each in started] == ["1", "2", "3", "4"]
     added = started[3]
     assert (added["process.roles"], added["listeners"]) == ("broker", "PLAINTEXT://127.0.0.1:9095")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.support.peers.topics import await_true
@@ -17,6 +18,7 @@ from tests.support.servers.kafka_server import free_ports
 from tests.support.servers.ottla_server import OTTLA, run_ottla
 
 from ottla.broker.solo_settings import solo_settings
+from ottla.cli.node.companions import Companions
 from ottla.cli.node.up import _tell
 from ottla.records.kernels import variant
 
@@ -92,7 +94,8 @@ def test_ipv6_host_needs_no_brackets() -> None:
     ],
 )
 def test_suggested_commands_name_the_address_if_needed(address: str, flag: str, capsys: pytest.CaptureFixture[str]) -> None:
-    _tell(SimpleNamespace(bootstrap_servers=address, cluster_id="c", node_id=1), "/d", as_json=False)  # type: ignore[arg-type]  # a fake
+    node: Any = SimpleNamespace(bootstrap_servers=address, cluster_id="c", node_id=1)
+    _tell(node, Path("/d"), False, False, Companions())
     assert f"  ottla topics create greetings --partitions 3{flag}\n" in capsys.readouterr().out
 
 

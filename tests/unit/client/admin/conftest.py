@@ -1,8 +1,8 @@
 """One suite for both faces, against Ottla and against Apache Kafka 4.3.0.
 
 `admin` is a face of the client under one blocking interface, connected to `server`. A test of an API that the server does not
-advertise is skipped by `needs`, so that what runs against Ottla grows with Ottla. Apache Kafka advertises them all. It has an
-authorizer with everybody as super user; both servers have two log directories.
+advertise is skipped by `needs`, so that what runs against Ottla grows with Ottla. Apache Kafka advertises them all. Both have
+an authorizer with everybody as super user, and two log directories.
 """
 
 import functools
@@ -37,7 +37,7 @@ from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse, Meta
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
-APACHE_SETTINGS = {
+ACCESS_SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
     "delegation.token.secret.key": "secret",
@@ -62,10 +62,10 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     disks = tmp_path_factory.mktemp("disks")
     settings = {"log.dirs": f"{disks}/a,{disks}/b", "auto.create.topics.enable": "false"}
     if request.param == "ottla":
-        with start_ottla(settings) as started:
+        with start_ottla(settings | ACCESS_SETTINGS) as started:
             yield started
     else:
-        with request.getfixturevalue("apache_kafka").start_server(settings | APACHE_SETTINGS) as started:
+        with request.getfixturevalue("apache_kafka").start_server(settings | ACCESS_SETTINGS) as started:
             yield started
 
 

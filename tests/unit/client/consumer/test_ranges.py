@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.peers.ottla_clients import OnOwnLoop
+from tests.support.peers.ottla_clients import Blocking
 
 from ottla import Producer
 from ottla.client.consumer.ranges import Ranges
@@ -21,13 +21,13 @@ LONG = 60.0
 
 def chunks(consumer: Any, ranges: Any, **options: Any) -> list[Any]:
     """All chunks of the ranges, from either face."""
-    if not isinstance(consumer, OnOwnLoop):
+    if not isinstance(consumer, Blocking):
         return list(consumer.read_ranges(ranges, **options))
 
     async def read() -> list[Any]:
-        return [each async for each in consumer._consumer.read_ranges(ranges, **options)]
+        return [each async for each in consumer._inner.read_ranges(ranges, **options)]
 
-    return consumer._thread.call(read)
+    return consumer._loop.run(read)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_table_goes_on_where_a_poll_stopped(face: Any, broker: Broker, topic: 
 
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
 def test_a_range_may_end_in_markers_and_aborted_records(face: Any, broker: Broker, isolation: str) -> None:
-    name = f"{face.__name__}-{isolation}"
+    name = f"{getattr(face, '__name__', 'aio')}-{isolation}"
     broker.create_topic(name)
     with Producer(broker.bootstrap_servers, transactional_id=name) as producer:
         producer.init_transactions()
@@ -107,7 +107,7 @@ def test_a_range_may_end_in_markers_and_aborted_records(face: Any, broker: Broke
 
 
 def test_no_more_than_the_range_is_fetched(face: Any, broker: Broker) -> None:
-    name = f"{face.__name__}-long"
+    name = f"{getattr(face, '__name__', 'aio')}-long"
     broker.create_topic(name)
     with Producer(broker.bootstrap_servers, batch_size=4000) as producer:
         producer.send_many(name, [b"x" * 500] * 4000, partition=0).wait(LONG)
