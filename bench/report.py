@@ -36,6 +36,7 @@ ORDER = (
     "raw",
     "many",
     "compaction",
+    "secure",
 )
 """The order of the table; a figure's key begins with one of these."""
 

@@ -5,7 +5,7 @@
     make bench-servers ROWS=produce,consume ROUNDS=5    some rows; `ROWS=produce:1kb-6` is one part of a row
     SAVE=1 / SAVE=0                                     keep the figures of a partial run, or do not keep those of a full one
 
-Rows: start, produce (and cpu), memory, consume, latency, groups, offsets, transactions, raw, many, compaction, micro.
+Rows: start, produce (and cpu), memory, consume, latency, groups, offsets, transactions, raw, many, compaction, secure, micro.
 However the run ends, its servers are stopped and its temporary data is deleted.
 """
 

@@ -17,6 +17,7 @@ ROWS = (
     "raw",
     "many",
     "compaction",
+    "secure",
     "micro",
 )
 """All rows, in the order they run."""

@@ -103,8 +103,12 @@ class Bench:
         self.progress.say(f"starting {label}")
         of_apache = label == APACHE
         server = self.kafka.start_server(SETTINGS, jvm_flags=SERVER_JVM_FLAGS) if of_apache else start_ottla(SETTINGS)
-        self._stack.callback(server.kill)
+        self.keep(server)
         return Side(label, server)
+
+    def keep(self, server: KafkaServer) -> None:
+        """Stop a server that a row has started itself, at the latest when the run is over."""
+        self._stack.callback(server.kill)
 
     def end(self, side: Side) -> None:
         """Stop a server of `start`, and delete its data."""
