@@ -42,6 +42,7 @@ from ottla.broker.runtime.starting import join_metadata, start_metadata, unless_
 from ottla.broker.services import NodeServices, Services
 from ottla.broker.settings import BrokerSettings
 from ottla.broker.storage import Storage
+from ottla.broker.supervision import Supervision
 from ottla.config.values import InvalidConfig
 from ottla.errors import BrokenInvariant, OttlaError
 from ottla.log.directories.log_directory import DirectoryWorld
@@ -73,6 +74,11 @@ class Node:
         self._metadata = MetadataCache()
         self._broker: BrokerRole | None = None
         self._elections = ElectionCounter()
+        self._storage: Storage | None = None
+        self._doing = "locking log directories"
+        """What the start does, for the service manager."""
+        self.supervision = Supervision(world.supervisor)
+        self.supervision.starting = self._starting
         self._registrar: ControllerRegistrar | None = None
         self._stopping = AsyncExitStack()  # stops parts in the opposite order of their start
         self._endpoints: list[Endpoint] = []
@@ -116,9 +122,11 @@ class Node:
         node = cls(world, BrokerSettings(settings, hostname=hostname), given_up)
         try:
             warn_of_settings(settings)
+            node.supervision.begin()
             await node._start()
         except BaseException:
             await node._stopping.aclose()
+            node.supervision.close()
             raise
         return node
 
@@ -139,9 +147,10 @@ class Node:
     async def _start(self) -> None:
         world, config = self._world, self._settings.current
         log_world = DirectoryWorld(world.disk, world.clock, world.randomness.new_uuid, world.helpers)
-        storage = Storage(await lock_directories(log_world, config.log, node_id=self.node_id))
+        storage = self._storage = Storage(await lock_directories(log_world, config.log, node_id=self.node_id))
         self._stopping.push_async_callback(self._close_storage, storage)
         self.cluster_id = storage.locked.cluster_id
+        self._doing = "reading the metadata log"
         quorum = await self._open_quorum(storage)
         is_alone = config.is_controller and quorum.is_alone
         self._stopping.callback(self._logins.close)
@@ -170,6 +179,17 @@ class Node:
         if world.system is not None and config.ottla_check_enable:
             checking = watched("the check of the machine", self.checked.run(world.system, world.compute, config))
             self._stopping.callback(checking.cancel)
+        self.supervision.ready(self._served)
+
+    @property
+    def _served(self) -> str:
+        return f"node {self.node_id} of cluster {self.cluster_id}, at {self.bootstrap_servers}"
+
+    def _starting(self) -> tuple[str, bool]:
+        """What the start does, and whether it opens logs, which may take long."""
+        if self._storage is not None and self._storage.locked.progress.is_under_way:
+            return str(self._storage.locked.progress), True
+        return self._doing, False
 
     async def _open_listeners(self, *, is_apart: bool) -> dict[str, tuple[str, int]]:
         """Bind the ports; with `is_apart` the controller's listeners are served apart from the broker's."""
@@ -210,7 +230,9 @@ class Node:
         else:
             await join_metadata(node.quorum, node.loader, controller, controller.endpoints if config.is_controller else ())
             self._serve_quorum(node)
+            self._doing = "waiting for a controller"
             await unless_given_up(wait_joined(node.quorum, node.loader), self._given_up)
+        self._doing = "joining the cluster"
         joining = self._broker.join(self._endpoints, self._stopping)
         services = await (joining if is_alone else unless_given_up(joining, self._given_up))
         await self._serve_metrics(services, config.broker_listeners[0].host)
@@ -258,6 +280,7 @@ class Node:
         await join_metadata(node.quorum, node.loader, node.controller, node.controller.endpoints)
         await self._serve_metrics(node, self._settings.current.listeners[0].host)
         self._serve(node)
+        self._doing = "waiting for a controller"
         await unless_given_up(wait_joined(node.quorum, node.loader), self._given_up)
 
     def _serve(self, services: NodeServices) -> None:
@@ -354,6 +377,17 @@ class Node:
         """Whether there are TLS listeners, with stores to renew."""
         return self._settings.stores is not None
 
+    async def reload(self) -> None:
+        """Read again what can change while the node runs: the stores of TLS listeners."""
+        self.supervision.reloading()
+        if self.has_stores:
+            await self.renew_stores()
+        else:
+            logger.info(
+                "there are no TLS listeners with certificates to read again. Settings change with `ottla configs alter`"
+            )
+        self.supervision.ready(self._served)
+
     async def renew_stores(self) -> None:
         """Read the key stores and trust stores of all TLS listeners again. A failure is logged, and changes nothing."""
         config, stores = self._settings.current, self._settings.stores
@@ -380,12 +414,15 @@ class Node:
             self.broken.set_result(
                 reason if isinstance(reason, OttlaError) else BrokenInvariant(f"{type(reason).__name__}: {reason}")
             )
+            self.supervision.failed(self.broken.result())
 
     # -- stopping
 
     async def stop(self) -> None:
         """Shut down cleanly, as far as that is still possible. Stopping twice does nothing."""
+        self.supervision.stopping()
         await self._stopping.aclose()
+        self.supervision.close()
         logger.info("node %d has stopped", self.node_id)
 
     async def _close_storage(self, storage: Storage) -> None:

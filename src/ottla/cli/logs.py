@@ -7,6 +7,7 @@ import takes a tenth of a node's start.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -57,6 +58,21 @@ class LineFormatter(logging.Formatter):
     def formatException(self, ei: _ExceptionInfo) -> str:
         """Indented and escaped: the text of an exception cannot look like the line of an event."""
         return "\n".join(f"    {escape(line)}" for line in super().formatException(ei).split("\n"))
+
+
+class JournalFormatter(LineFormatter):
+    """For systemd's journal, which has the time: each line begins with its priority as `<4>` (sd-daemon(3))."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._style._fmt = "%(levelname)s %(short_name)s: %(message)s"
+
+    def format(self, record: logging.LogRecord) -> str:
+        priority = next((each for level, each in _PRIORITIES if record.levelno >= level), 7)
+        return "\n".join(f"<{priority}>{line}" for line in super().format(record).split("\n"))
+
+
+_PRIORITIES = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
 
 
 class DailyFile(logging.Handler):
@@ -123,10 +139,21 @@ class _TerminalLevel(logging.Filter):
         return record.levelno >= self._level or logging.getLogger(record.name).getEffectiveLevel() < self._usual
 
 
-def configure_logging(*, level: str, directory: Path | None = None) -> None:
-    """Log to the terminal at `level` and above, and to files in `directory`, if given, at INFO and above."""
+def _is_journal(stream: TextIO) -> bool:
+    """Whether the stream is connected to systemd's journal, which names it by device and inode."""
+    with suppress(OSError, ValueError):
+        status = os.fstat(stream.fileno())
+        return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+    return False
+
+
+def configure_logging(*, level: str, directory: Path | None = None, for_journal: bool = False) -> None:
+    """Log to the terminal at `level` and above, and to files in `directory`, if given, at INFO and above.
+
+    With `for_journal`, lines carry their priority if standard error is systemd's journal.
+    """
     terminal = logging.StreamHandler(sys.stderr)
-    terminal.setFormatter(LineFormatter())
+    terminal.setFormatter(JournalFormatter() if for_journal and _is_journal(sys.stderr) else LineFormatter())
     levels = logging.getLevelNamesMapping()
     usual = levels[level] if directory is None else logging.INFO
     terminal.addFilter(_TerminalLevel(levels[level], usual))

@@ -20,6 +20,7 @@ from ottla.errors import OttlaError
 # verb → (module, attribute, one-line help shown without importing the module)
 VERBS: dict[str, tuple[str, str, str]] = {
     "up": ("ottla.cli.node.up", "up", "Run one Kafka node, or a cluster of several, with sane defaults."),
+    "service": ("ottla.cli.service.command", "service", "Run a node as a service of systemd or launchd."),
     "server": ("ottla.cli.node.server", "server", "Run a node from a server.properties."),
     "check": ("ottla.cli.check.command", "check", "Check whether this machine is fit for a node; measure and plan."),
     "cluster": ("ottla.cli.cluster", "cluster", "Show the cluster and what is wrong with it."),

@@ -30,6 +30,17 @@ class Randomness(Protocol):
         ...
 
 
+class Supervisor(Protocol):
+    """The service manager that started this process, such as systemd, and what it is told (sd_notify(3))."""
+
+    watchdog_s: float | None
+    """It restarts a process that says nothing for this long; None: it does not watch."""
+
+    def tell(self, message: str) -> bool:
+        """Send lines of `NAME=value`. False: it was not taken, because others wait to be read; try it again later."""
+        ...
+
+
 class World(NamedTuple):
     """Everything outside the process. Timers and tasks are not in it: they belong to the running asyncio loop."""
 
@@ -49,3 +60,5 @@ class World(NamedTuple):
     """Reads the keys that sign tokens for OAUTHBEARER; None: there is nowhere to read them from, as in the simulator."""
     system: SystemReader | None = None
     """Reads facts about the machine; None: it is not looked at, as in the simulator and for brokers in users' tests."""
+    supervisor: Supervisor | None = None
+    """The service manager; None: this process was started by something else."""

@@ -2,9 +2,9 @@
 
 SIGINT, SIGTERM and SIGHUP (the terminal was closed) begin a clean shutdown. A second signal does not cut it short: the node is
 still writing. A signal that the process inherited as ignored stays ignored: SIGHUP under nohup, SIGINT in a script's background
-job. Without a terminal, SIGHUP makes a node with TLS listeners read its certificates again. A start that waits for other nodes
-is given up; any other is finished first. A failed start, and a node that fails while running, end in one sentence and exit code
-1. A refused start leaves nothing behind (`start_check.py`).
+job. Without a terminal, SIGHUP makes a node with TLS listeners read its certificates again; under a service manager it never
+stops a node. A start that waits for other nodes is given up; any other is finished first. A failed start, and a node that fails
+while running, end in one sentence and exit code 1. A refused start leaves nothing behind (`start_check.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from ottla.env import World
 from ottla.env.real.descriptors import raise_descriptor_limit
 from ottla.env.real.own_process import name_process
 from ottla.env.real.world import real_world
+from ottla.env.world import Supervisor
+from ottla.errors import OttlaError
 
 logger = logging.getLogger("ottla.node")
 
@@ -52,18 +54,25 @@ async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], fo
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     with real_world() as world:
+        world = world._replace(supervisor=_supervisor())
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:
+            if number == signal.SIGHUP and world.supervisor is not None:
+                loop.add_signal_handler(number, _nothing_to_reload)
+            elif signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, _on_signal, number.name, stopping)
         try:
             node = await _start(world, settings, format_new, scram, stopping)
         except StartGivenUp as given_up:
             logger.info("%s", given_up)
             return
+        except OttlaError as refused:
+            if world.supervisor is not None:  # it shows the reason beside the state of the service
+                world.supervisor.tell("STATUS=" + str(refused).split("\n")[0])
+            raise
         _freeze_memory()
         gc.enable()  # not earlier: a start makes many objects and little garbage
         try:
-            _renew_on_hangup(loop, node)
+            _renew_on_hangup(loop, node, world.supervisor is not None)
             if not stopping.is_set():
                 on_ready(node)
             await _until_over(node, stopping)
@@ -71,18 +80,32 @@ async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], fo
             await node.stop()
 
 
-def _renew_on_hangup(loop: asyncio.AbstractEventLoop, node: Node) -> None:
+def _supervisor() -> Supervisor | None:
+    """The service manager that started this process, if there is one."""
+    if "NOTIFY_SOCKET" not in os.environ:
+        return None
+    from ottla.env.real.supervisor import NotifySocket  # late: few nodes need it
+
+    return NotifySocket.from_environment()
+
+
+def _nothing_to_reload() -> None:
+    logger.info("SIGHUP: the start is not over, and reads all settings")
+
+
+def _renew_on_hangup(loop: asyncio.AbstractEventLoop, node: Node, is_service: bool) -> None:
     """SIGHUP reads the certificates of TLS listeners again, as for other services. At a terminal it means that it closed."""
     is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    if node.has_stores and not is_ignored and not any(os.isatty(descriptor) for descriptor in (0, 1, 2)):
+    is_at_terminal = any(os.isatty(descriptor) for descriptor in (0, 1, 2))
+    if is_service or (node.has_stores and not is_ignored and not is_at_terminal):
         tasks: set[asyncio.Task[None]] = set()
 
-        def renew() -> None:
-            task = loop.create_task(node.renew_stores())
+        def reload() -> None:
+            task = loop.create_task(node.reload())
             tasks.add(task)
             task.add_done_callback(tasks.discard)
 
-        loop.add_signal_handler(signal.SIGHUP, renew)
+        loop.add_signal_handler(signal.SIGHUP, reload)
 
 
 async def _start(

@@ -29,12 +29,16 @@ def server() -> None:
 @click.option(
     "--log-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    default="logs",
-    show_default=True,
     envvar="LOG_DIR",
-    help="Where dated log files go (also: LOG_DIR).",
+    help="Where dated log files go (also: LOG_DIR).  [default: logs; none with --service]",
 )
-def start(file: Path, overrides: tuple[str, ...], log_dir: Path) -> None:
+@click.option(
+    "--format-new",
+    is_flag=True,
+    help="Format log directories that are new: for a node that is a cluster of its own, as `ottla up`.",
+)
+@click.option("--service", is_flag=True, help="For service managers: no log files; the journal gets the level of each line.")
+def start(file: Path, overrides: tuple[str, ...], log_dir: Path | None, format_new: bool, service: bool) -> None:
     """Run a node from FILE, a server.properties written for Kafka, until Ctrl-C or SIGTERM."""
     gc.disable()  # see `up`
     from ottla.cli.common.references import resolved
@@ -46,5 +50,5 @@ def start(file: Path, overrides: tuple[str, ...], log_dir: Path) -> None:
         settings = resolved({**parse_properties(file.read_bytes()), **parse_overrides(overrides)})
     except ValueError as broken:
         raise click.UsageError(f"{file} is not a properties file: {broken}") from None
-    configure_logging(level="INFO", directory=log_dir)
-    run_node(settings, lambda node: None)  # the node's own log line names its address
+    configure_logging(level="INFO", directory=log_dir if service else log_dir or Path("logs"), for_journal=service)
+    run_node(settings, lambda node: None, format_new=format_new)  # the node's own log line names its address

@@ -180,8 +180,33 @@ async def _give_id(world: DirectoryWorld, directory: LogDirectory, meta: MetaPro
     directory.directory_id, directory.cluster_id = meta.directory_id, meta.cluster_id
 
 
+class LoadProgress:
+    """How far a start is with opening logs, in all directories together. Others may read it at any time."""
+
+    __slots__ = ("is_recovery", "logs", "opened")
+
+    def __init__(self) -> None:
+        self.logs = 0
+        self.opened = 0
+        self.is_recovery = False
+        """Some directory has no mark of a clean shutdown."""
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether logs wait to be opened."""
+        return self.opened < self.logs
+
+    def __str__(self) -> str:
+        return f"{'recovering' if self.is_recovery else 'loading'} {self.opened}/{self.logs} logs"
+
+
 async def load_directory(
-    world: DirectoryWorld, directory: LogDirectory, topic_configs: TopicConfigs, options: LogOptions, at_once: int
+    world: DirectoryWorld,
+    directory: LogDirectory,
+    topic_configs: TopicConfigs,
+    options: LogOptions,
+    at_once: int,
+    progress: LoadProgress,
 ) -> None:
     """Open the logs of a checked directory, `at_once` at a time. If the device fails, the directory becomes failed."""
     try:
@@ -196,7 +221,7 @@ async def load_directory(
                 logger.warning("%s/%s is ignored: the cluster does not place it here", directory.path, name)
                 directory.stray_folders.append(name)
         served = [pair for pair in folders if pair[1].suffix in ("", "-future")]
-        loader = _DirectoryLoader(world, directory, topic_configs, options, checkpoints)
+        loader = _DirectoryLoader(world, directory, topic_configs, options, checkpoints, progress)
         await loader.load([pair for pair in served if pair[1].partition.topic != CLUSTER_METADATA_TOPIC], at_once)
         if directory.is_online and not checkpoints.partitions <= directory.partitions:
             # Entries of partitions that are gone must not be applied to a new partition of that name.
@@ -217,7 +242,9 @@ class _DirectoryLoader:
         topic_configs: TopicConfigs,
         options: LogOptions,
         checkpoints: Checkpoints,
+        progress: LoadProgress,
     ) -> None:
+        self._progress = progress
         self._world = world
         self._directory = directory
         self._topic_configs = topic_configs
@@ -230,7 +257,9 @@ class _DirectoryLoader:
         if folders:
             how = "a clean" if self._directory.found is not None else "an unclean"
             logger.info("loading %s of %s after %s shutdown", counted(len(folders), "partition"), self._directory.path, how)
+        self._progress.logs += len(folders)
         if self._directory.found is None:
+            self._progress.is_recovery = True
             await self._settle_empty([name for name, _ in folders], at_once)
         remaining = iter(folders)
 
@@ -238,6 +267,7 @@ class _DirectoryLoader:
             for number, (name, folder) in enumerate(remaining):
                 if self._directory.is_online:
                     await self._load_one(name, folder)
+                self._progress.opened += 1
                 if number % SLICE == 0:
                     await asyncio.sleep(0)  # most logs are loaded without an await: let other tasks run
 
@@ -340,6 +370,7 @@ class LockedDirectories(NamedTuple):
     world: DirectoryWorld
     config: BrokerLogConfig
     directories: list[LogDirectory]
+    progress: LoadProgress
 
     @property
     def cluster_id(self) -> str:
@@ -368,7 +399,9 @@ class LockedDirectories(NamedTuple):
         at_once = self.config.num_recovery_threads_per_data_dir
         online = [directory for directory in self.directories if directory.is_online]
         try:
-            await asyncio.gather(*(load_directory(self.world, each, topic_configs, options, at_once) for each in online))
+            await asyncio.gather(
+                *(load_directory(self.world, each, topic_configs, options, at_once, self.progress) for each in online)
+            )
         except BaseException:
             self.release()
             raise
@@ -396,7 +429,8 @@ async def lock_directories(
         metadata_log_dir=world.disk.absolute(config.metadata_log_dir),
     )
     paths = list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
-    return LockedDirectories(world, config, await open_directories(world, paths, config.metadata_log_dir, node_id, cluster_id))
+    directories = await open_directories(world, paths, config.metadata_log_dir, node_id, cluster_id)
+    return LockedDirectories(world, config, directories, LoadProgress())
 
 
 async def open_all(

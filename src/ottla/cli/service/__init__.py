@@ -1,0 +1,1 @@
+"""The `service` verb: a node as a service of systemd or launchd."""
