@@ -2,6 +2,7 @@
 
     python -m tools.supervise ottla.service                    until Ctrl-C; prints what the service tells
     python -m tools.supervise ottla@.service --instance 1
+    ottla service install --root DIR --new-settings && python -m tools.supervise DIR/etc/systemd/system/ottla.service --root DIR
 
     with Supervised(Unit.read(path)) as service:
         service.wait_ready()
@@ -55,6 +56,13 @@ class Unit:
     @classmethod
     def read(cls, path: Path, instance: str = "") -> Unit:
         return cls(path.read_text(encoding="utf-8"), path.name, instance)
+
+    def below(self, root: Path) -> Self:
+        """For a unit that was installed with --root: its node reads the settings and keeps the data below that folder."""
+        state, *_ = self.get("StateDirectory").split()
+        command = self.get("ExecStart").replace("/etc/ottla/", f"{root}/etc/ottla/")
+        self.values["ExecStart"] = [f"{command} --override log.dirs={shlex.quote(f'{root}/var/lib/{state}')}"]
+        return self
 
     def get(self, name: str, default: str = "") -> str:
         return self.values.get(name, [default])[-1]
@@ -288,11 +296,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.supervise", description="Run a systemd unit without systemd.")
     parser.add_argument("unit", type=Path)
     parser.add_argument("--instance", default="", help="what stands for %%i in a template unit")
+    parser.add_argument("--root", type=Path, help="what `ottla service install --root` was given")
     given = parser.parse_args(arguments)
+    unit = Unit.read(given.unit, given.instance)
+    if given.root is not None:
+        unit.below(given.root.absolute())
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
-    started = Supervised(Unit.read(given.unit, given.instance), on_event=lambda line: print(line, flush=True))
+    started = Supervised(unit, on_event=lambda line: print(line, flush=True))
     with started as service:
         while not stopping.wait(0.1) and not service._is_over:
             pass

@@ -129,9 +129,7 @@ def install(
     An installed unit stays as it is until --replace. What you change with `systemctl edit` stays in any case.
     """
     if instances and (settings is not None or new_settings):
-        raise click.UsageError(
-            "several nodes have settings of their own, at /etc/ottla/NODE/server.properties: write them first"
-        )
+        raise click.UsageError("every node has settings of its own, at /etc/ottla/NODE/server.properties: write them first")
     if is_user and run_as is not None:
         raise click.UsageError("a service of your own runs as you: leave out --run-as, or --user")
     for name in instances:
