@@ -21,6 +21,7 @@ from ottla.env import OpenMode
 from ottla.errors import OttlaError, remedy_for
 from ottla.ids import Uuid, uuid_text
 from ottla.log.directories.meta_properties import MetaProperties, check_same_node, read_meta_properties, write_meta_properties
+from ottla.log.directories.startup import FOREIGN_FOLDERS
 from ottla.log.names import CLUSTER_METADATA_TOPIC, META_PROPERTIES
 from ottla.metadata import features
 from ottla.raft.snapshots import FIRST_SNAPSHOT, build_snapshot, snapshot_name
@@ -144,7 +145,7 @@ def _cannot_be_made(disk: Disk, directory: str, error: OSError) -> FormatRefused
 
 def _check_empty(disk: Disk, directory: str) -> None:
     for name in disk.list_directory(directory) if disk.is_directory(directory) else ():
-        if not name.startswith(_OF_A_FORMAT_CUT_SHORT):
+        if name not in FOREIGN_FOLDERS and not name.startswith(_OF_A_FORMAT_CUT_SHORT):
             raise FormatRefused(
                 f"{directory} holds {name} and is no log directory: name an empty folder, or one that does not exist yet"
             )

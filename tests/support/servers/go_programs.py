@@ -11,6 +11,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from tests.support.jars.maven_jars import cache_folder
+
 GO_SOURCES = Path(__file__).parents[1] / "go"
 DEFAULT_PATH = "/usr/local/go/bin/go"
 BUILD_TIMEOUT_S = 500
@@ -46,3 +48,20 @@ def _go(go: str, name: str, *arguments: str) -> subprocess.CompletedProcess[str]
         timeout=BUILD_TIMEOUT_S,
         check=False,
     )
+
+
+def install_go_tool(module: str, version: str) -> Path:
+    """The path of a public program in Go, such as helm: built once, and kept in the cache. Its first build takes minutes."""
+    folder = cache_folder() / "go-tools" / f"{module.replace('/', '+')}@{version}"
+    program = folder / module.rpartition("/")[2]
+    if program.exists():
+        return program
+    go = shutil.which("go") or shutil.which(DEFAULT_PATH)
+    if go is None:
+        raise GoUnavailable("Go is not installed: there is neither `go` in the path nor " + DEFAULT_PATH)
+    environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false", "GOBIN": str(folder)}
+    command = [go, "install", f"{module}@{version}"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
+    if done.returncode != 0:
+        raise GoUnavailable(f"{module} {version} cannot be built: {done.stderr.strip()[-1000:]}")
+    return program

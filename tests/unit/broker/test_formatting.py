@@ -196,6 +196,18 @@ def test_a_new_directory_joins_the_formatted_ones() -> None:
     asyncio.run(run())
 
 
+def test_a_new_file_system_of_its_own_is_an_empty_folder() -> None:
+    """Its lost+found comes with it."""
+
+    async def run() -> None:
+        node = QuorumNode({"log.dirs": "/disk"})
+        node.disk.make_directory("/disk/lost+found")
+        (line,) = await format_if_new(node.world, settings_of({"log.dirs": "/disk"}))
+        assert line.startswith("Formatted dynamic metadata voter directory /disk")
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize(
     ("operation", "code", "advice"),
     [
