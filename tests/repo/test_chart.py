@@ -4,6 +4,7 @@ import http.server
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -187,3 +188,23 @@ def test_the_zone_is_read_from_the_machine(helm: Path, tmp_path: Path) -> None:
     finally:
         server.shutdown()
         server.server_close()
+
+
+PAGE = (CHART.parents[2] / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^helm (?:install|upgrade) (\w+) deploy/helm/ottla ?(.*)$", PAGE, flags=re.MULTILINE)
+
+
+@pytest.mark.slow  # builds helm
+def test_commands_and_values_of_the_page_render(helm: Path, decode: Path, tmp_path: Path) -> None:
+    (values,) = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
+    (tmp_path / "values.yaml").write_text(values)
+    assert len(COMMANDS) == 4
+    for release, flags in [*COMMANDS, ("shop", f"--values {tmp_path}/values.yaml")]:
+        words = [each for each in shlex.split(flags) if each != "--create-namespace"]
+        done = run_helm(helm, "template", release, CHART, "--kube-version", "1.27", *words)
+        assert done.returncode == 0, done.stderr
+        read = subprocess.run([decode], input=done.stdout, capture_output=True, text=True, check=False, timeout=180)
+        assert read.returncode == 0, read.stderr
+        assert f"StatefulSet {release}-ottla" in read.stdout
+    assert yaml.safe_load((CHART / "Chart.yaml").read_text())["kubeVersion"] == ">=1.27.0-0"
+    assert "external-dns.alpha.kubernetes.io/hostname: kafka-2.example.com" in done.stdout

@@ -201,7 +201,10 @@ class _Plan:
                 self._log_dirs[instance] = [place.seen(data)]
             elif must_exist:
                 hint = "" if instance else ", or add --new-settings for a single node with defaults"
-                raise Refused(f"{path} does not exist: write the settings of the node there{hint}")
+                raise Refused(
+                    f"{path} does not exist: write the settings of the node there (`ottla storage sample {path.parent}` writes "
+                    f"some){hint}"
+                )
         if not place.is_user and not place.is_launchd:
             self._check_log_dirs()
         yield from self._unit_files()
