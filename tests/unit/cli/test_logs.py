@@ -1,7 +1,9 @@
 """Log lines on the terminal and in a file per day."""
 
 import logging
+import os
 import re
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -131,3 +133,27 @@ def test_a_flood_of_lines_about_one_group_does_not_fill_the_disk(tmp_path: Path)
     lines = file.read_text().splitlines()
     assert 1000 < len(lines) < 1900
     assert lines[-1].endswith("other loggers pass")
+
+
+def test_lines_for_the_journal_have_a_priority_and_no_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only if standard error is the journal, which its variable names."""
+    with open(tmp_path / "journal", "w+") as journal:
+        monkeypatch.setattr(sys, "stderr", journal)
+        status = os.fstat(journal.fileno())
+        for stream in (f"{status.st_dev}:{status.st_ino}", "1:1"):
+            monkeypatch.setenv("JOURNAL_STREAM", stream)
+            configure_logging(level="INFO", for_journal=True)
+            try:
+                raise ValueError("two\nlines")
+            except ValueError:
+                logging.getLogger("ottla.node").exception("failed")
+            logging.getLogger("ottla.requests").warning("slow")
+        journal.seek(0)
+        lines = journal.read().splitlines()
+    first = lines.index("<4>WARNING requests: slow")
+    assert lines[0] == "<3>ERROR node: failed"
+    assert all(line.startswith("<3>") for line in lines[:first])
+    assert lines[first + 1].startswith("20")
+    assert not any(line.startswith("<") for line in lines[first + 1 :])

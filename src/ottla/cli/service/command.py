@@ -321,7 +321,9 @@ def log_dirs_of(path: Path) -> list[str]:
         raise Refused(f"{path} is not a properties file: {broken}") from None
     found = dict.fromkeys([*config.log.log_dirs, config.log.metadata_log_dir])
     if relative := [each for each in found if not Path(each).is_absolute()]:
-        raise Refused(f"{path} names {relative[0]}, which depends on where the node is started: write whole paths in log.dirs")
+        raise Refused(
+            f"{path} names {relative[0]}, which depends on where the node is started: write the whole path in log.dirs"
+        )
     return list(found)
 
 

@@ -1,7 +1,11 @@
 """A node as a service: its unit as `ottla service install` writes it, run by a supervisor that plays systemd's part."""
 
+import ctypes.util
 import os
+import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -9,9 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.conftest import Unavailable
 from tests.support.servers.apache_kafka import CLUSTER_ID
 from tests.support.servers.kafka_server import default_properties, free_ports, properties_text
 from tests.support.servers.ottla_server import run_ottla
+from tools.golden_directories import SETTINGS, find_all, write_workload
 from tools.supervise import Supervised, Unit
 
 from ottla import Admin, Producer
@@ -24,6 +30,37 @@ def hold_the_loop(*_):
 signal.signal(signal.SIGUSR1, hold_the_loop)
 """
 """A sitecustomize.py: a signal makes the main thread, which runs the loop, sleep."""
+
+
+FILTERING = """
+import ctypes, ctypes.util, os, sys
+library = ctypes.CDLL(ctypes.util.find_library("seccomp"))
+library.seccomp_init.restype = ctypes.c_void_p
+context = ctypes.c_void_p(library.seccomp_init(0x00050000 | 1))  # EPERM
+with open(sys.argv[1]) as names:
+    for name in names.read().split():
+        number = library.seccomp_syscall_resolve_name(name.encode())
+        if number != -1:
+            library.seccomp_rule_add(context, 0x7FFF0000, number, 0)
+assert library.seccomp_load(context) == 0
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+"""Runs a program with the system calls that a file names, as SystemCallFilter= does."""
+
+
+def allowed_calls(unit: Unit) -> set[str]:
+    """The system calls that a unit allows, as systemd-analyze names them."""
+    allowed: set[str] = set()
+    for line in unit.values["SystemCallFilter"]:
+        calls = members(line.lstrip("~"))
+        allowed = allowed - calls if line.startswith("~") else allowed | calls
+    return allowed | members("@default")
+
+
+def members(group: str) -> set[str]:
+    done = subprocess.run(["systemd-analyze", "syscall-filter", group], capture_output=True, text=True, check=True)
+    words = [line.strip() for line in done.stdout.splitlines()[1:] if line.strip() and not line.strip().startswith("#")]
+    return {call for word in words for call in (members(word) if word.startswith("@") else [word])}
 
 
 class Node:
@@ -205,3 +242,32 @@ def test_a_broker_is_not_ready_before_a_controller_has_unfenced_it(tmp_path: Pat
                 assert [each.is_fenced for each in admin.describe_cluster().nodes.values()] == [False]
             assert service.stop() == 0
             assert leading.stop() == 0
+
+
+@pytest.mark.slow  # systemd-analyze, and a large workload
+def test_a_node_works_with_the_system_calls_of_its_unit(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None or ctypes.util.find_library("seccomp") is None:
+        raise Unavailable("needs systemd-analyze and libseccomp: Debian has them in the packages systemd and libseccomp2")
+    node = Node(tmp_path, **{name.replace(".", "_"): value for name, value in SETTINGS.items()})
+    node.format()
+    unit = node.unit()
+    allowed = allowed_calls(unit)
+    assert "openat" in allowed
+    assert "chown" not in allowed
+    (tmp_path / "allowed").write_text("\n".join(sorted(allowed)))
+    (tmp_path / "filter.py").write_text(FILTERING)
+    command = f"{sys.executable} {tmp_path}/filter.py {tmp_path}/allowed {unit.get('ExecStart')}"
+    with node.running(ExecStart=command) as service:
+        service.wait_ready()
+        status = dict(line.split(":", 1) for line in Path(f"/proc/{service.pid}/status").read_text().splitlines())
+        assert status["Seccomp"].strip() == "2"
+        write_workload(node.bootstrap)
+        expected = find_all(node.bootstrap)
+        assert service.stop() == 0
+    with node.running(ExecStart=command) as service:
+        service.wait_ready()
+        assert find_all(node.bootstrap)["acls"] == expected["acls"]
+        assert service.stop() == 0
+    said = node.log.read_text()
+    assert "Operation not permitted" not in said
+    assert "ERROR" not in said

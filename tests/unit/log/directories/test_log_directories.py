@@ -2,17 +2,21 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 
 import pytest
 from tests.support.logs.batches import make_batch
 from tests.support.logs.log_directories import SMALL, TOPIC_ID, NodeStorage
 from tests.support.logs.partition_logs import run
 
+from ottla.config.topic import LogConfig
 from ottla.env import OpenMode
 from ottla.errors import CorruptFile, DirectoryInUse, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
+from ottla.log.directories.log_directory import DirectoryWorld
 from ottla.log.directories.meta_properties import MetaProperties, WrongDirectory, read_meta_properties, write_meta_properties
+from ottla.log.directories.startup import lock_directories
 from ottla.log.names import LOG_SUFFIX, InvalidFolderName, segment_file_name
 from ottla.log.partition_log import PartitionLog
 
@@ -479,3 +483,34 @@ def _log_with_a_gap(node: NodeStorage, partition: TopicPartition) -> PartitionLo
     assert log is not None
     assert log.gap_offset == 4
     return log
+
+
+@pytest.mark.parametrize(("is_clean", "verb"), [(True, "loading"), (False, "recovering")])
+def test_progress_counts_logs_of_all_directories(is_clean: bool, verb: str) -> None:
+    node = NodeStorage()
+    node.open()
+    for number in range(5):
+        node.fill(node.create("t", number), 1)
+    if is_clean:
+        node.close()
+    else:
+        node.disk = node.disk.crash(power_loss=False)
+    seen: list[str] = []
+
+    async def load() -> None:
+        world = DirectoryWorld(node.disk, node.clock, node.new_uuid, None)
+        locked = await lock_directories(world, replace(node.config, num_recovery_threads_per_data_dir=1), node_id=1)
+        assert not locked.progress.is_under_way
+
+        def config_of(topic: str) -> LogConfig:
+            seen.append(str(locked.progress))
+            assert locked.progress.is_under_way
+            return SMALL
+
+        await locked.load(config_of)
+        assert str(locked.progress) == f"{verb} 5/5 logs"
+        assert not locked.progress.is_under_way
+
+    asyncio.run(load())
+    assert len(seen) == 5
+    assert seen[-1] == f"{verb} 4/5 logs"
