@@ -144,13 +144,14 @@ def install(
     if start and root is not None:
         raise click.UsageError("--start starts a service of this machine: leave it out with --root")
     _check_may_write(place)
+    if start:
+        _check_runs(place)
     plan.check_user()
     _write(place, files, replace, plan.created)
     for warning in plan.warnings():
         warn(warning)
     commands = plan.next_commands()
     if start:
-        _check_runs(place)
         for command in commands:
             _run(command, plan.names)
         say(f"{'Services' if len(plan.names) > 1 else 'Service'} started: {', '.join(plan.names)}")
@@ -312,9 +313,12 @@ def log_dirs_of(path: Path) -> list[str]:
     from ottla.cli.common.references import resolved
     from ottla.config.broker import BrokerConfig
     from ottla.config.java_properties import parse_properties
+    from ottla.config.values import InvalidConfig
 
     try:
         config = BrokerConfig.from_settings(resolved(parse_properties(path.read_bytes())))
+    except InvalidConfig as wrong:
+        raise Refused(f"{path}: {wrong}") from wrong
     except PermissionError:
         raise Refused(f"{path} cannot be read by you: its settings say where the data is") from None
     except ValueError as broken:
@@ -359,7 +363,7 @@ def _check_may_write(place: Place) -> None:
 
 def _check_runs(place: Place) -> None:
     if not place.is_launchd and not Path("/run/systemd/system").is_dir():
-        raise Refused("the files are written, but systemd does not run on this machine: nothing can be started with it here")
+        raise Refused("systemd does not run on this machine: leave out --start to write the files only")
 
 
 def _write(place: Place, files: Mapping[Path, bytes], replace: bool, settings: Sequence[Path]) -> None:

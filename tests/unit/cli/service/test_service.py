@@ -134,7 +134,7 @@ def test_uninstall_leaves_settings_and_data_and_says_so(tree: Tree) -> None:
     ("log_dirs", "sentence"),
     [
         ("/tmp/kafka-logs", "keeps the data in /tmp/kafka-logs, which a service sees as a folder of its own that is removed"),
-        ("data", "names data, which depends on where the node is started: write whole paths in log.dirs"),
+        ("data", "names data, which depends on where the node is started: write the whole path in log.dirs"),
     ],
 )
 def test_data_that_a_service_would_lose_is_refused(tree: Tree, log_dirs: str, sentence: str) -> None:
@@ -151,8 +151,11 @@ def test_without_settings_nothing_is_installed(tree: Tree) -> None:
     assert "server.properties does not exist: write the settings of the node there (`ottla storage sample" in refused.err
     assert "or add --new-settings for a single node with defaults" in refused.err
     assert tree.files() == []
-    tree.settings("/data").write_text("listeners=what\n")
-    assert tree.ottla("install").rc == 1
+    path = tree.settings("/data")
+    path.write_text("listeners=what\n")
+    refused = tree.ottla("install")
+    assert refused.rc == 1
+    assert f"{path}: node.id is not set" in refused.err
     assert tree.files() == ["etc/ottla/server.properties"]
 
 
@@ -189,6 +192,17 @@ def test_without_root_or_systemd_a_sentence_says_what_to_do(tmp_path: Path, monk
         "there is no systemd on this machine, as in most containers"
         in run_cli("service", "install", "--settings", settings).err
     )
+
+
+def test_start_without_a_running_systemd_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if Path("/run/systemd/system").exists():
+        pytest.skip("systemd runs on this machine")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr(module.shutil, "which", lambda name: "/usr/bin/" + name)
+    refused = run_cli("service", "install", "--user", "--new-settings", "--start", "--manager", "systemd")
+    assert refused.rc == 1
+    assert "systemd does not run on this machine: leave out --start" in refused.err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_service_of_ones_own_needs_no_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
