@@ -155,13 +155,16 @@ RUN_BY = {
     "from-aiokafka": "tests/compat/client/test_moving_in.py",
     "from-confluent-kafka": "tests/compat/client/test_moving_in.py",
     "from-kafka-python": "tests/compat/client/test_moving_in.py",
+    "kubernetes": "tests/repo/test_chart.py",
     "metrics": "tests/unit/broker/test_metrics.py",
     "pipelines": "tests/spark/pipelines/test_pages.py",
     "pipelines-in-production": "tests/spark/pipelines/test_pages.py",
     "security": "tests/compat/security/test_security_page.py",
+    "service": "tests/unit/cli/service/test_service.py",
     "spark": "tests/spark/test_reference_page.py",
     "sql": "tests/spark/sql/test_runner.py",
     "testing": "tests/unit/testing/test_docs.py",
+    "upgrading": "tests/compat/cli/test_upgrading_page.py",
 }
 """Which test runs the blocks of code of a page. Lines that begin with `ottla` are parsed on every page besides:
 tests/unit/cli/test_commands_in_documents.py."""
