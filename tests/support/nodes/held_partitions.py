@@ -23,6 +23,7 @@ from ottla.broker.partitions.partition import Partition
 from ottla.broker.partitions.partitions import Partitions
 from ottla.broker.requests.context import ConnectionInfo, Handled, Pending, RequestContext, future_of
 from ottla.broker.requests.scheduler import Scheduler
+from ottla.broker.requests.throttle import Throttling
 from ottla.broker.settings import BrokerSettings
 from ottla.env import World
 from ottla.ids import DIRECTORY_UNASSIGNED, Uuid
@@ -134,6 +135,7 @@ class HeldPartitions:
             partitions=self.partitions,
             fetch_sessions=self.sessions,
             scheduler=Scheduler(),
+            throttling=Throttling(),
         )
 
     async def restart(

@@ -67,12 +67,12 @@ def test_each_layer_wins_over_the_one_below_it() -> None:
 
 def test_apply_returns_what_changed() -> None:
     node = Node()
-    assert node.store(ALL, max_connections="20") == SettingsChange(("max_connections",), False, ())
-    assert node.store(ALL, max_connections="20") == SettingsChange()
+    assert node.store(ALL, max_connections="20") == SettingsChange(("max_connections",), brokers_changed=True)
+    assert node.store(ALL, max_connections="20") == SettingsChange(brokers_changed=True)
     assert node.store(OTHER, max_connections="20") == SettingsChange()
-    assert node.store(ONE, log_cleaner_threads="2") == SettingsChange(("log",), False, ())
+    assert node.store(ONE, log_cleaner_threads="2") == SettingsChange(("log",), brokers_changed=True)
     change = node.store(ONE, log_retention_ms="5", message_max_bytes="77")
-    assert change == SettingsChange(("message_max_bytes", "log"), True, ())
+    assert change == SettingsChange(("message_max_bytes", "log"), True, brokers_changed=True)
     assert node.store(TOPIC, retention_ms="9") == SettingsChange(topics=("t",))
 
 

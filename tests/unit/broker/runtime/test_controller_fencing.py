@@ -8,6 +8,7 @@ from tests.support.nodes.quorum_node import CLUSTER_ID, QuorumNode
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
+from ottla.metadata.controller.decision import Asker
 from ottla.metadata.features import SUPPORTED_FEATURES
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, Feature
@@ -91,7 +92,7 @@ def test_broker_with_many_partitions_stops_and_registers_without_metadata_transa
         node = await with_silent_brokers(10_050)
         call = node.controller.call
         offset = {"current_metadata_offset": 1 << 40}
-        stopping = await call(BrokerHeartbeatRequest(broker_id=2, broker_epoch=2, want_shut_down=True, **offset), 1)
+        stopping = await call(BrokerHeartbeatRequest(broker_id=2, broker_epoch=2, want_shut_down=True, **offset), Asker(1))
         assert not stopping.should_shut_down, "broker 3 has not read the new leaders"
         node.controller.state.sessions.forget(3)  # it was killed, and starts again
         features = [
@@ -102,11 +103,11 @@ def test_broker_with_many_partitions_stops_and_registers_without_metadata_transa
             BrokerRegistrationRequest(
                 broker_id=3, cluster_id=CLUSTER_ID, incarnation_id=Uuid(b"3" * 16), features=features, rack=None
             ),
-            4,
+            Asker(4),
         )
         partitions = node.controller.state.image.topics.by_name["t"].partitions.values()
         assert {each.leader for each in partitions} == {-1}
-        unfenced = await call(BrokerHeartbeatRequest(broker_id=3, broker_epoch=registered.broker_epoch, **offset), 1)
+        unfenced = await call(BrokerHeartbeatRequest(broker_id=3, broker_epoch=registered.broker_epoch, **offset), Asker(1))
         assert not unfenced.is_fenced
         partitions = node.controller.state.image.topics.by_name["t"].partitions.values()
         assert {each.leader for each in partitions} == {3}

@@ -51,7 +51,9 @@ def driver_of(happened: list[str]) -> tuple[ReplicaRuntime, Disk]:
     replica = SimpleNamespace(history=history, deadline_ms=1 << 62, settings=None)
     disk = Disk(happened)
     world = SimpleNamespace(disk=disk, clock=SimpleNamespace(monotonic_s=lambda: 0.0))
-    return ReplicaRuntime(cast(Any, world), cast(Any, Log()), cast(Any, None), cast(Any, replica), QuorumPeers(None)), disk
+    return ReplicaRuntime(
+        cast(Any, world), cast(Any, Log()), cast(Any, None), cast(Any, replica), QuorumPeers(None), cast(Any, None)
+    ), disk
 
 
 def event(happened: list[str], name: str, *effects: fx.Effect) -> Callable[[int], list[fx.Effect]]:
