@@ -21,7 +21,7 @@ the time and records to replay; the shard returns `Effects`. The rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ottla.errors import KafkaError
@@ -73,6 +73,10 @@ class Caller(NamedTuple):
     host: str
     """The address behind a slash, as Kafka shows it."""
     version: int
+    may_describe: Callable[[str], bool] | None = None
+    """Whether it may describe a topic, asked within a decision; None: any topic."""
+    rules_version: int = 0
+    """Changes when the answers of `may_describe` may have changed."""
 
 
 class Reply:

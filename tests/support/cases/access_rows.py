@@ -1,7 +1,8 @@
 """The table of what every API checks: requests, what a user is allowed, and the error codes that come back.
 
 A row's steps go from nothing to enough: each has the bindings of a user of its own, and the codes that the response then has,
-in their order, without zeros. None: the request is allowed, so no code of a denial is in it; other errors may be.
+in their order, without zeros. None: the request is allowed, so no code of a denial is in it; other errors may be. Rows about
+what is left out, and about authorized operations, also have what `see` finds in the response.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,6 +15,12 @@ from ottla.wire.apis import APIS
 BROKER, CONTROLLER = "SASL", "CONTROLLER"
 DENIALS = frozenset({29, 30, 31, 53, 65})
 TOPICS = ("t", "u")
+GROUPS = ("g", "kept")
+"""Groups that have committed offsets of both topics."""
+TRANSACTION = "running"
+"""A transactional id whose transaction has both topics."""
+UNSET = -(1 << 31)
+"""Authorized operations that are not told."""
 
 
 class Ask(NamedTuple):
@@ -23,6 +30,8 @@ class Ask(NamedTuple):
     ids: dict[str, Uuid]
     batch: bytes
     transactional_batch: bytes
+    token: bytes
+    """The HMAC of a token of carol's."""
 
     def topic(self, name: str, since: int, field: str = "name") -> dict[str, Any]:
         """A topic by name, or since a version by id."""
@@ -33,11 +42,12 @@ class Row(NamedTuple):
     name: str
     key: int
     fields: Callable[[Ask], dict[str, Any]]
-    steps: Sequence[tuple[str, Sequence[int] | None]]
-    """(bindings such as `Write Topic t, Read Group g`; expected codes)."""
+    steps: Sequence[tuple[str, Sequence[int] | None] | tuple[str, Sequence[int] | None, object]]
+    """(bindings such as `Write Topic t, Read Group g`; expected codes; what `see` finds)."""
     listeners: Sequence[str] = (BROKER,)
     versions: Sequence[int] = ()
     """Empty: the oldest and the newest."""
+    see: Callable[[Any], object] | None = None
 
 
 def request_of(key: int, fields: dict[str, Any]) -> Any:
@@ -147,7 +157,6 @@ ROWS = [
             _fetch(a, replica_state={"replica_id": 1, "replica_epoch": -1}) if a.version > 14 else _fetch(a, replica_id=1)
         ),
         [("Read Topic *", [29, 29]), ("ClusterAction Cluster", None)],
-        versions=(4, 12),
     ),
     Row(
         "list offsets",
@@ -176,7 +185,52 @@ ROWS = [
         [("", [29, 29]), ("Describe Topic *", [])],
         versions=(12, 13),
     ),
-    Row("metadata of all", K.METADATA, lambda a: {"topics": None}, [("", []), ("Describe Topic t", [])], versions=(1, 13)),
+    Row(
+        "metadata of all",
+        K.METADATA,
+        lambda a: {"topics": None},
+        [("", [], set()), ("Describe Topic t", [], {"t"}), ("Describe Topic *, Deny Describe Topic t", [], {"u"})],
+        versions=(1, 13),
+        see=lambda r: {each.name for each in r.topics} & {*TOPICS},
+    ),
+    Row(
+        "operations of topics",
+        K.METADATA,
+        lambda a: {
+            "topics": [{"name": name} for name in (*TOPICS, "absent")],
+            "include_topic_authorized_operations": True,
+            "allow_auto_topic_creation": False,
+        },
+        [
+            ("Describe Topic t", [29, 29], {"t": 1 << 8, "u": UNSET, "absent": UNSET}),
+            (
+                "Read Topic *, Alter Topic u",
+                [3],
+                {"t": 1 << 8 | 1 << 3, "u": 1 << 8 | 1 << 7 | 1 << 3, "absent": 1 << 8 | 1 << 3},
+            ),
+            ("All Topic *, Deny Describe Topic u", [3, 29], {"t": 3576, "u": UNSET, "absent": 3576}),
+        ],
+        versions=(8, 10, 13),
+        see=lambda r: {each.name: each.topic_authorized_operations for each in r.topics},
+    ),
+    *(
+        Row(
+            f"operations of the cluster, {'asked for' if asked else 'not asked for'}",
+            key,
+            lambda a, asked=asked: {"include_cluster_authorized_operations": asked},  # type: ignore[misc]
+            [
+                ("", [], 0 if asked else UNSET),
+                ("Describe Cluster", [], 1 << 8 if asked else UNSET),
+                ("Alter Cluster, Create Cluster", [], 1 << 8 | 1 << 7 | 1 << 5 if asked else UNSET),
+                ("All Cluster", [], 8096 if asked else UNSET),
+                ("All Cluster, Deny Describe Cluster", [], 0 if asked else UNSET),
+            ],
+            versions=versions,
+            see=lambda r: r.cluster_authorized_operations,
+        )
+        for key, versions in ((K.METADATA, (8, 10)), (K.DESCRIBE_CLUSTER, (0, 2)))
+        for asked in (True, False)
+    ),
     Row(
         "offset commit",
         K.OFFSET_COMMIT,
@@ -200,6 +254,13 @@ ROWS = [
         versions=(1, 3, 4, 6),
     ),
     Row(
+        "find share state",
+        K.FIND_COORDINATOR,
+        lambda a: _coordinator(a, 2, "g:AAAAAAAAAAAAAAAAAAAAAQ:0"),
+        [("Describe Group *", [31]), ("ClusterAction Cluster", None)],
+        versions=(6,),
+    ),
+    Row(
         "join group",
         K.JOIN_GROUP,
         lambda a: {"group_id": "g2", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000, "protocol_type": "consumer"},
@@ -215,14 +276,60 @@ ROWS = [
     Row("leave group", K.LEAVE_GROUP, lambda a: {"group_id": "g"}, [("", [30]), ("Read Group g", None)]),
     Row("describe groups", K.DESCRIBE_GROUPS, lambda a: {"groups": ["g", "h"]}, [("", [30, 30]), ("Describe Group *", None)]),
     Row(
+        "operations of groups",
+        K.DESCRIBE_GROUPS,
+        lambda a: {"groups": list(GROUPS), "include_authorized_operations": True},
+        [
+            ("", [30, 30], [UNSET, UNSET]),
+            ("Read Group g", [30], [1 << 8 | 1 << 3, UNSET]),
+            ("All Group *", [], [3400, 3400]),
+        ],
+        versions=(3, 6),
+        see=lambda r: [each.authorized_operations for each in sorted(r.groups, key=lambda each: each.group_id)],
+    ),
+    Row(
+        "offset fetch of all",
+        K.OFFSET_FETCH,
+        lambda a: {"groups": [{"group_id": "kept", "topics": None}]} if a.version > 7 else {"group_id": "kept", "topics": None},
+        [
+            ("", [30], []),
+            ("Describe Group kept", [], []),
+            ("Describe Group kept, Describe Topic u", [], ["u"]),
+            ("Describe Group kept, Describe Topic *", [], ["t", "u"]),
+        ],
+        versions=(2, 7, 8, 9),
+        see=lambda r: sorted(each.name for each in (r.groups[0].topics if r.groups else r.topics)),
+    ),
+    Row(
         "delete groups", K.DELETE_GROUPS, lambda a: {"groups_names": ["h"]}, [("Read Group h", [30]), ("Delete Group h", None)]
     ),
-    Row("list groups", K.LIST_GROUPS, lambda a: {}, [("", []), ("Describe Group g", []), ("Describe Cluster", [])]),
+    Row(
+        "list groups",
+        K.LIST_GROUPS,
+        lambda a: {},
+        [
+            ("", [], set()),
+            ("Describe Group g", [], {"g"}),
+            ("Read Group kept", [], {"kept"}),
+            ("Describe Cluster", [], {*GROUPS}),
+        ],
+        see=lambda r: {each.group_id for each in r.groups} & {*GROUPS},
+    ),
     Row(
         "offset delete",
         K.OFFSET_DELETE,
         lambda a: {"group_id": "g", "topics": _partitions()},
         [("", [30]), ("Delete Group g, Read Topic u", [29]), ("Delete Group g, Read Topic *", None)],
+    ),
+    Row(
+        "offset delete, unknown group",
+        K.OFFSET_DELETE,
+        lambda a: {"group_id": "unknown", "topics": _partitions()},
+        [
+            ("Delete Group unknown", [69]),
+            ("Delete Group unknown, Read Topic u", [69]),
+            ("Delete Group unknown, Read Topic *", [69]),
+        ],
     ),
     Row(
         "consumer group heartbeat",
@@ -235,6 +342,19 @@ ROWS = [
             "topic_partitions": [],
         },
         [("Describe Topic *", [30]), ("Read Group c, Describe Topic t", [29]), ("Read Group c, Describe Topic *", None)],
+    ),
+    Row(
+        "consumer group heartbeat with a regular expression",
+        K.CONSUMER_GROUP_HEARTBEAT,
+        lambda a: {
+            "group_id": "c",
+            "member_id": "AAAAAAAAAAAAAAAAAAAAAg",
+            "rebalance_timeout_ms": 60_000,
+            "subscribed_topic_regex": "t|u",
+            "topic_partitions": [],
+        },
+        [("Describe Topic *", [30]), ("Read Group c", None), ("Read Group c, Describe Topic t", None)],
+        versions=(1,),
     ),
     Row(
         "consumer group describe",
@@ -275,9 +395,25 @@ ROWS = [
         "delete a topic by id",
         K.DELETE_TOPICS,
         lambda a: {"topics": [{"name": None, "topic_id": a.ids["t"]}], "timeout_ms": 30_000},
-        [("", [29]), ("Describe Topic t", [29])],
+        [("", [29], [None]), ("Describe Topic t", [29], ["t"])],
         BOTH,
         versions=(6,),
+        see=lambda r: [each.name for each in r.responses],
+    ),
+    Row(
+        "delete a topic by an unknown id",
+        K.DELETE_TOPICS,
+        lambda a: {"topics": [{"name": None, "topic_id": Uuid(b"\x77" * 16)}], "timeout_ms": 30_000},
+        [("", [100])],
+        BOTH,
+        versions=(6,),
+    ),
+    Row(
+        "create a topic that exists",
+        K.CREATE_TOPICS,
+        lambda a: {"topics": [{"name": "t", "num_partitions": 1, "replication_factor": 1}], "timeout_ms": 30_000},
+        [("Describe Topic t", [29]), ("Create Topic t", [36])],
+        BOTH,
     ),
     Row(
         "delete records",
@@ -343,7 +479,12 @@ ROWS = [
             "producer_id": 1,
             "topics": _partitions(committed_offset=0, committed_metadata=""),
         },
-        [("", [53, 53]), ("Write TransactionalId x", [30, 30])],
+        [
+            ("", [53, 53]),
+            ("Write TransactionalId x", [30, 30]),
+            ("Write TransactionalId x, Read Group g", [29, 29]),
+            ("Write TransactionalId x, Read Group g, Read Topic *", None),
+        ],
     ),
     Row(
         "end transaction",
@@ -371,7 +512,25 @@ ROWS = [
         lambda a: {"transactional_ids": ["y"]},
         [("", [53]), ("Describe TransactionalId y", None)],
     ),
-    Row("list transactions", K.LIST_TRANSACTIONS, lambda a: {}, [("", []), ("Describe TransactionalId x", [])]),
+    Row(
+        "topics of transactions",
+        K.DESCRIBE_TRANSACTIONS,
+        lambda a: {"transactional_ids": [TRANSACTION]},
+        [
+            ("Describe Topic *", [53], [[]]),
+            (f"Describe TransactionalId {TRANSACTION}", [], [[]]),
+            (f"Describe TransactionalId {TRANSACTION}, Describe Topic u", [], [["u"]]),
+            (f"Write TransactionalId {TRANSACTION}, Read Topic *", [], [["t", "u"]]),
+        ],
+        see=lambda r: [sorted(topic.topic for topic in each.topics) for each in r.transaction_states],
+    ),
+    Row(
+        "list transactions",
+        K.LIST_TRANSACTIONS,
+        lambda a: {},
+        [("", [], False), ("Describe TransactionalId x", [], False), (f"Describe TransactionalId {TRANSACTION}", [], True)],
+        see=lambda r: TRANSACTION in {each.transactional_id for each in r.transaction_states},
+    ),
     Row(
         "describe producers",
         K.DESCRIBE_PRODUCERS,
@@ -410,6 +569,26 @@ ROWS = [
             ("AlterConfigs Topic t, AlterConfigs Cluster", []),
         ],
     ),
+    *(
+        Row(
+            f"describe configs of {subject}",
+            K.DESCRIBE_CONFIGS,
+            lambda a, kind=kind, name=name: {"resources": [_configs(kind, name, configuration_keys=None)]},  # type: ignore[misc]
+            [("DescribeConfigs Topic *", [code]), (f"DescribeConfigs {needed}", [])],
+        )
+        for subject, kind, name, code, needed in (
+            ("a group", 32, "g", 30, "Group g"),
+            ("client metrics", 16, "m", 31, "Cluster"),
+            ("loggers", 8, "1", 31, "Cluster"),
+        )
+    ),
+    Row(
+        "describe configs at a controller",
+        K.DESCRIBE_CONFIGS,
+        lambda a: {"resources": [_configs(2, "t", configuration_keys=None), _configs(4, "1", configuration_keys=None)]},
+        [("", [29, 31]), ("DescribeConfigs Cluster", [29]), ("AlterConfigs Topic t, AlterConfigs Cluster", [])],
+        (CONTROLLER,),
+    ),
     Row(
         "alter configs",
         K.ALTER_CONFIGS,
@@ -418,6 +597,23 @@ ROWS = [
             "validate_only": True,
         },
         [("DescribeConfigs Topic t", [29]), ("AlterConfigs Topic t", [])],
+        BOTH,
+    ),
+    Row(
+        "alter configs of brokers and groups",
+        K.ALTER_CONFIGS,
+        lambda a: {
+            "resources": [
+                _configs(4, "", configs=[{"name": "message.max.bytes", "value": "2000000"}]),
+                _configs(32, "g", configs=[{"name": "consumer.session.timeout.ms", "value": "50000"}]),
+            ],
+            "validate_only": True,
+        },
+        [
+            ("AlterConfigs Topic *", [31, 30]),
+            ("AlterConfigs Group g", [31]),
+            ("AlterConfigs Cluster, AlterConfigs Group g", None),
+        ],
         BOTH,
     ),
     *(
@@ -434,6 +630,24 @@ ROWS = [
                 lambda a: _incremental(4, "", "message.max.bytes", "2000000"),
                 [("", [31]), ("AlterConfigs Cluster", [])],
             ),
+            (
+                "client metrics",
+                lambda a: _incremental(16, "m", "interval.ms", "1000"),
+                [("", [31]), ("AlterConfigs Cluster", [])],
+            ),
+        )
+    ),
+    *(
+        Row(
+            f"change levels of loggers at a {'broker' if listener == BROKER else 'controller'}",
+            K.INCREMENTAL_ALTER_CONFIGS,
+            lambda a: _incremental(8, "1", "kafka.server.KafkaApis", "INFO"),
+            steps,
+            (listener,),
+        )
+        for listener, steps in (
+            (BROKER, [("ClusterAction Cluster", [31]), ("AlterConfigs Cluster", None)]),
+            (CONTROLLER, [("AlterConfigs Cluster", [31]), ("ClusterAction Cluster", None)]),
         )
     ),
     Row("list resources", K.LIST_CONFIG_RESOURCES, lambda a: {}, [("", [31]), ("DescribeConfigs Cluster", [])]),
@@ -457,6 +671,14 @@ ROWS = [
         [("", [31, 31]), ("Alter Cluster", None)],
         BOTH,
         versions=(1, 2),
+    ),
+    Row(
+        "elect leaders, old",
+        K.ELECT_LEADERS,
+        lambda a: {"topic_partitions": [{"topic": "t", "partitions": [0]}]},
+        [("", [31]), ("Alter Cluster", None)],
+        BOTH,
+        versions=(0,),
     ),
     Row("reassign", K.ALTER_PARTITION_REASSIGNMENTS, lambda a: {"topics": []}, [("", [31]), ("Alter Cluster", [])], BOTH),
     Row("list reassignments", K.LIST_PARTITION_REASSIGNMENTS, lambda a: {}, [("", [31]), ("Describe Cluster", [])], BOTH),
@@ -496,6 +718,63 @@ ROWS = [
         BOTH,
         versions=(1, 2),
     ),
+    Row(
+        "describe SCRAM users",
+        K.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        lambda a: {"users": []},  # null keeps Apache from answering a denied client at all
+        [("", [31]), ("Describe Cluster", [])],
+    ),
+    Row(
+        "change SCRAM users",
+        K.ALTER_USER_SCRAM_CREDENTIALS,
+        lambda a: {"deletions": [{"name": "nobody", "mechanism": 1}, {"name": "no one", "mechanism": 2}]},
+        [("Describe Cluster", [31, 31]), ("Alter Cluster", [91, 91])],
+        BOTH,
+    ),
+    Row(
+        "a token for oneself",
+        K.CREATE_DELEGATION_TOKEN,
+        lambda a: (
+            {"max_lifetime_ms": 60_000}
+            | ({"owner_principal_type": None, "owner_principal_name": None} if a.version > 2 else {})
+        ),
+        [("", [])],
+    ),
+    Row(
+        "a token for another owner",
+        K.CREATE_DELEGATION_TOKEN,
+        lambda a: {"max_lifetime_ms": 60_000, "owner_principal_type": "User", "owner_principal_name": "bob"},
+        [("Alter Cluster", [65]), ("CreateTokens User User:bob", [])],
+        versions=(3,),
+    ),
+    Row(
+        "describe tokens",
+        K.DESCRIBE_DELEGATION_TOKEN,
+        lambda a: {"owners": [{"principal_type": "User", "principal_name": "carol"}]},
+        [
+            ("Describe Cluster", [], 0),
+            ("DescribeTokens User User:bob", [], 0),
+            ("DescribeTokens User User:carol", [], 1),
+            ("Describe DelegationToken *", [], 1),
+        ],
+        see=lambda r: len(r.tokens),
+    ),
+    *(
+        Row(
+            name,
+            key,
+            lambda a, period=period: {"hmac": a.token, period: -1},
+            [("All Cluster, All DelegationToken *, All User *", [63])],
+        )  # type: ignore[misc]
+        for name, key, period in (
+            ("renew a token", K.RENEW_DELEGATION_TOKEN, "renew_period_ms"),
+            ("expire a token", K.EXPIRE_DELEGATION_TOKEN, "expiry_time_period_ms"),
+        )
+    ),
+    *(
+        Row(name, key, lambda a: {"cluster_id": "another", "voter_id": 9}, [("", [31]), ("Alter Cluster", [104])], BOTH)
+        for name, key in (("add a voter", K.ADD_RAFT_VOTER), ("remove a voter", K.REMOVE_RAFT_VOTER))
+    ),
     Row("unregister", K.UNREGISTER_BROKER, lambda a: {"broker_id": 77}, [("", [31]), ("Alter Cluster", None)], BOTH),
     Row("describe cluster", K.DESCRIBE_CLUSTER, lambda a: {}, [("", [])]),
     Row(
@@ -507,10 +786,34 @@ ROWS = [
         versions=(1, 2),
     ),
     Row(
+        "operations of the cluster at a controller",
+        K.DESCRIBE_CLUSTER,
+        lambda a: {"endpoint_type": 2, "include_cluster_authorized_operations": True},
+        [
+            ("Alter Cluster", [], 1 << 8 | 1 << 7),
+            ("All Cluster", [], 8096),
+            ("All Cluster, Deny Describe Cluster", [], 0),
+        ],
+        (CONTROLLER,),
+        versions=(1, 2),
+        see=lambda r: r.cluster_authorized_operations,
+    ),
+    Row(
         "describe topic partitions",
         K.DESCRIBE_TOPIC_PARTITIONS,
         lambda a: {"topics": [{"name": name} for name in TOPICS]},
         [("", [29, 29]), ("Describe Topic u", [29]), ("Describe Topic *", [])],
+    ),
+    Row(
+        "partitions of all topics",
+        K.DESCRIBE_TOPIC_PARTITIONS,
+        lambda a: {"topics": []},
+        [
+            ("", [], {}),
+            ("Describe Topic u", [], {"u": 1 << 8}),
+            ("Read Topic t, Alter Topic t", [], {"t": 1 << 8 | 1 << 7 | 1 << 3}),
+        ],
+        see=lambda r: {each.name: each.topic_authorized_operations for each in r.topics},
     ),
     Row("fetch of the metadata log", K.FETCH, lambda a: {"max_wait_ms": 0}, [("", [31])], (CONTROLLER,), versions=(12, 18)),
     *(
@@ -520,6 +823,7 @@ ROWS = [
             ("begin epoch", K.BEGIN_QUORUM_EPOCH, {}),
             ("end epoch", K.END_QUORUM_EPOCH, {}),
             ("fetch snapshot", K.FETCH_SNAPSHOT, {}),
+            ("update voter", K.UPDATE_RAFT_VOTER, {}),
             ("alter partition", K.ALTER_PARTITION, {"broker_id": 1}),
             ("registration", K.BROKER_REGISTRATION, {"broker_id": 9}),
             ("broker heartbeat", K.BROKER_HEARTBEAT, {"broker_id": 1}),

@@ -70,6 +70,8 @@ class ConsumerHarness(ShardHarness):
         self._topic_ids = 0
         self.settings = settings or GroupSettings(group_consumer_assignment_interval_ms=0)
         self.topics = BenchTopics(1, {}) if not isinstance(topics, BenchTopics) else topics
+        self.may_describe: Callable[[str], bool] | None = None
+        self.rules_version = 0
         self.shard = GroupShard(self.settings, self.topics, self._new_uuid)
         self.log: list[LoggedRecord] = []
         for key, value in log:
@@ -154,7 +156,7 @@ class ConsumerHarness(ShardHarness):
                 ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=self._id(name), partitions=list(partitions))
                 for name, partitions in owned.items()
             ]
-        caller = Caller("client", "/10.0.0.1", version)
+        caller = Caller("client", "/10.0.0.1", version, self.may_describe, self.rules_version)
         return self.ask(
             f"heartbeat of {member_id} in {epoch}",
             lambda reply: self.shard.consumer.heartbeat(request, caller, reply, self.now),

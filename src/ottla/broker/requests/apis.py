@@ -63,6 +63,8 @@ class TopicFields(NamedTuple):
     """In a topic of the response: its partitions."""
     are_denied_first: bool = False
     """Whether the answers to denied topics come before the others."""
+    are_asked_last: bool = False
+    """Whether a request is handled also with all of its topics denied: an error of its group comes first."""
 
 
 class Quota:
@@ -260,7 +262,9 @@ SERVED: Final[dict[int, ServedApi]] = {
         "admin.list_partition_reassignments", "admin.list_partition_reassignments", checks=(_DESCRIBE_CLUSTER,)
     ),
     ApiKey.OFFSET_DELETE: ServedApi(
-        "groups.offset_delete", checks=(_DELETE_GROUP, _READ_TOPIC), topics=TopicFields(*_OF_A_TOPIC)
+        "groups.offset_delete",
+        checks=(_DELETE_GROUP, _READ_TOPIC),
+        topics=TopicFields(*_OF_A_TOPIC, are_asked_last=True),
     ),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: ServedApi(
         "admin.describe_client_quotas", checks=(Check(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),)

@@ -217,8 +217,8 @@ class DeniedParts:
         self._fields = fields
         self._answers: Message | None = None
         self._failure: Exception | None = None
-        self.is_all = is_empty(request, fields)
-        """Whether nothing is left of the request."""
+        self.is_all = not fields.are_asked_last and is_empty(request, fields)
+        """Whether nothing is left to handle."""
         try:
             self._answers = refuse(context, denied, error)
         except Exception as failure:
@@ -230,7 +230,7 @@ class DeniedParts:
             raise self._failure
         if response is None:
             return self._answers
-        if self._answers is not None:
+        if self._answers is not None and not getattr(response, "error_code", ErrorCode.NONE):
             add_answers(response, self._answers, self._fields)
         return response
 

@@ -4,7 +4,7 @@ That is the leader of the partition of the internal topic that the key hashes to
 Kafka answers COORDINATOR_NOT_AVAILABLE until it exists, and the client asks again; here the request is parked until it exists.
 
 v1: key type (group or transactional id), error message. v4: several keys in one request. v6: key type 2 for share groups, which
-are not served.
+are not served; it is for nodes alone.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MANY_KEYS_SINCE = 4
 TOPIC_OF_TYPE = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
+_RESOURCES = {OFFSETS_TOPIC: ResourceType.GROUP, TRANSACTIONS_TOPIC: ResourceType.TRANSACTIONAL_ID}
+_SHARE = 2
 _NO_NODE = -1
 
 
@@ -40,12 +42,14 @@ class Found(NamedTuple):
 
 def handle(context: RequestContext, request: FindCoordinatorRequest) -> Handled:
     topic = TOPIC_OF_TYPE.get(request.key_type)
+    if request.key_type == _SHARE:
+        context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     if topic is None:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             f"there is no coordinator of type {request.key_type} here: 0 is for groups, 1 for transactions",
         )
-    if context.services.metadata.topic(topic) is None:
+    if context.services.metadata.topic(topic) is None and _is_any_allowed(context, request, topic):
         return PendingTask(_make_and_answer(context, request, topic))
     return in_slices(context, _answer(context, request, topic))
 
@@ -74,8 +78,14 @@ def _answer(context: RequestContext, request: FindCoordinatorRequest, topic: str
     return response
 
 
+def _is_any_allowed(context: RequestContext, request: FindCoordinatorRequest, topic: str) -> bool:
+    """Whether the client may know the coordinator of any of its keys: others make no topic."""
+    keys = request.coordinator_keys if context.version >= MANY_KEYS_SINCE else [request.key]
+    return any(context.allows(Operation.DESCRIBE, _RESOURCES[topic], key, is_silent=True) for key in keys)
+
+
 def _find(context: RequestContext, topic: str, key: str) -> Found:
-    context.require(Operation.DESCRIBE, ResourceType.GROUP if topic == OFFSETS_TOPIC else ResourceType.TRANSACTIONAL_ID, key)
+    context.require(Operation.DESCRIBE, _RESOURCES[topic], key)
     known = context.services.metadata.topic(topic)
     if known is None:  # the controller on another node has created it, and this node does not know yet
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the internal topic {topic} is being created: ask again")

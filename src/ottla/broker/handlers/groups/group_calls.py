@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from ottla.broker.handlers.cluster.cluster_view import authorized_operations
@@ -12,7 +13,7 @@ from ottla.broker.requests.scheduler import Pauses
 from ottla.coordinator.contract import Caller
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.metadata.acls import ResourceType
+from ottla.metadata.acls import Operation, ResourceType
 
 logger = logging.getLogger("ottla.coordinator")
 
@@ -33,8 +34,12 @@ REPEATED_MEMBERS_MAX = 10_000
 
 
 def caller_of(context: RequestContext) -> Caller:
-    """The client id, host and request version of a caller, as groups store them."""
-    return Caller(context.client_id or "", f"/{context.connection.peer[0]}", context.version)
+    """The client id, host and request version of a caller, as groups store them, and which topics it may see."""
+    client_id, host, grants = context.client_id or "", f"/{context.connection.peer[0]}", context.grants
+    if grants is None:
+        return Caller(client_id, host, context.version)
+    may_describe = partial(context.allows, Operation.DESCRIBE, ResourceType.TOPIC, is_silent=True)
+    return Caller(client_id, host, context.version, may_describe, grants.authorizer.version)
 
 
 def check_group_id(group_id: str) -> None:

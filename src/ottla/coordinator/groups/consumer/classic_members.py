@@ -85,7 +85,7 @@ def _join(
     member = _as_told(before, request, subscription, caller)
     context.check_memory(draft.group, before, member, now)
     has_resubscribed = subscribe(draft, before, member)
-    has_changed = context.watch.resolve(draft, now) or has_resubscribed
+    has_changed = context.watch.resolve(draft, caller, now) or has_resubscribed
     context.watch.compare(draft, has_changed)
     replaced = group.static_member(instance_id)
     if replaced is not None and not replaced.is_classic and may_downgrade(draft.group, (), context.table.settings):

@@ -57,7 +57,7 @@ def heartbeat(
     if member != before:
         context.check_memory(draft.group, before, member, now)
     has_resubscribed = subscribe(draft, before, member)
-    has_changed = context.watch.resolve(draft, now) or has_resubscribed
+    has_changed = context.watch.resolve(draft, caller, now) or has_resubscribed
     context.watch.compare(draft, has_changed)
     settings = context.table.settings
     assign(draft, settings, context.table.topics, now)

@@ -1,7 +1,8 @@
 """Watch: detects changes of the topics that groups read, by the metadata hash and by resolving regular expressions.
 
 Keeps what is in no record: which groups were compared since their topics last changed. Regular expressions (`expressions.py`)
-are resolved here, within the heartbeat, and not by clients.
+are resolved here, within the heartbeat, and not by clients. As in Kafka they match the topics that the member of that heartbeat
+may describe.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 
-from ottla.coordinator.contract import Instant
+from ottla.coordinator.contract import Caller, Instant
 from ottla.coordinator.groups.consumer.expressions import compiled
 from ottla.coordinator.groups.consumer.group import ConsumerGroup, epoch_record, no_partition_metadata, regex_record
 from ottla.coordinator.groups.consumer.metadata_hash import TopicHashes
@@ -32,10 +33,10 @@ class Watch:
         self._hashes = TopicHashes()
         self._compared: set[str] = set()
         """Groups whose hash was compared since any of their topics changed."""
-        self._resolved: dict[str, tuple[object, int]] = {}
-        """Group → the topics that its expressions were last matched against, and the steady time of that."""
+        self._resolved: dict[str, tuple[object, int, int]] = {}
+        """Group → the topics that its expressions were last matched against, the access rules' version, the steady time."""
         self._stale: dict[str, tuple[str, ...]] = {}
-        """Group → expressions to match again, since topics have changed."""
+        """Group → expressions to match again, since topics or access rules have changed."""
 
     def topics_changed(self, names: Collection[str] | None) -> None:
         """These topics were created, deleted or changed; None: any may have been."""
@@ -74,29 +75,29 @@ class Watch:
 
     # -- Regular expressions
 
-    def resolve(self, draft: GroupDraft, now: Instant) -> bool:
+    def resolve(self, draft: GroupDraft, caller: Caller, now: Instant) -> bool:
         """Match expressions that are new or stale. Returns whether the topics of any have changed."""
         group = draft.group
         if not group.regex_counts:
             return False
         wanted = [regex for regex in group.regex_counts if regex not in group.resolved]
-        topics = self._table.topics
+        topics, rules = self._table.topics, caller.rules_version
         stale = self._stale.get(group.group_id, ())
         checked = self._resolved.get(group.group_id)
-        is_due = checked is None or now.steady_ms >= checked[1] + REGEX_REFRESH_MIN_MS
-        if not stale and is_due and (checked is None or checked[0] is not topics):
+        is_due = checked is None or now.steady_ms >= checked[2] + REGEX_REFRESH_MIN_MS
+        if not stale and is_due and (checked is None or checked[0] is not topics or checked[1] != rules):
             stale = tuple(regex for regex in group.regex_counts if regex in group.resolved)
-            draft.when_decided(lambda: self._resolved.update({group.group_id: (topics, now.steady_ms)}))
+            draft.when_decided(lambda: self._resolved.update({group.group_id: (topics, rules, now.steady_ms)}))
         if not wanted and not stale:
             return False
         names = list(topics.names())
         count = max(1, MATCHES_PER_HEARTBEAT // max(1, len(names)))
         wanted += [regex for regex in stale[:count] if regex in group.regex_counts]
         draft.when_decided(lambda: self._stale.update({group.group_id: stale[count:]}))
-        has_changed = False
+        has_changed, may_describe = False, caller.may_describe
         for regex in wanted:
             matches = compiled(regex).fullmatch
-            found = tuple(name for name in names if matches(name))
+            found = tuple(name for name in names if matches(name) and (may_describe is None or may_describe(name)))
             known = group.resolved.get(regex)
             if known is None or known.topics != found:
                 draft.write([regex_record(group.group_id, regex, found, topics.version, now.wall_ms)])

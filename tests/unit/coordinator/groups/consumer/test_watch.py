@@ -86,6 +86,17 @@ def test_new_topics_are_matched_after_the_refresh_interval() -> None:
     assert len(harness.log) == size
 
 
+def test_expressions_match_what_the_member_may_describe() -> None:
+    harness = ConsumerHarness({"foo1": 1, "foo2": 1})
+    harness.may_describe = {"foo1"}.__contains__
+    assert harness.given(harness.join("a", None, subscribed_topic_regex="foo.*")) == {"foo1": [0]}
+    harness.may_describe, harness.rules_version = {"foo2"}.__contains__, 1
+    assert harness.given(harness.heartbeat("a", 2)) is None, "matched once in a refresh interval"
+    harness.advance(10_000)
+    assert harness.given(harness.heartbeat("a", 2)) == {}, "foo1 is taken away"
+    assert harness.given(harness.heartbeat("a", 2, {})) == {"foo2": [0]}
+
+
 def test_an_expression_is_deleted_with_its_last_member() -> None:
     harness = ConsumerHarness({"foo": 2, "bar": 2})
     harness.join("a", None, subscribed_topic_regex="foo")
