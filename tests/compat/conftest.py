@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.conftest import Unavailable
 from tests.support.logs.apache_logs import LogsFromApache, make_logs
 from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.go_programs import GoUnavailable, build_go_program
 from tests.support.servers.kafka_server import KafkaServer
 from tests.support.servers.kafka_tools import KafkaTools
 from tests.support.servers.ottla_server import StartServer, start_ottla
@@ -40,6 +42,15 @@ def start_server(server_kind: str, request: pytest.FixtureRequest) -> StartServe
         return start_ottla
     apache: ApacheKafka = request.getfixturevalue("apache_kafka")
     return apache.start_server
+
+
+@pytest.fixture(scope="session")
+def franz(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of franz-go, `tests/support/go/franz`."""
+    try:
+        return build_go_program("franz", tmp_path_factory.mktemp("go"))
+    except GoUnavailable as reason:
+        raise Unavailable(str(reason)) from None
 
 
 @pytest.fixture

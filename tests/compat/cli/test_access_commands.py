@@ -1,4 +1,4 @@
-"""`ottla acls`, `users`, `tokens` and `quotas` on a secured Apache Kafka, beside its own tools; refused logins."""
+"""`ottla acls`, `users`, `tokens` and `quotas` on a secured server, beside Kafka's own tools; refused logins."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support.peers.topics import await_true
-from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.kafka_server import KafkaServer, ports_of
 from tests.support.servers.kafka_tools import KafkaTools
 from tests.support.servers.ottla_cli import Said, run_cli
+from tests.support.servers.ottla_server import StartServer
 from tests.support.servers.secure_kafka import ALICES_PASSWORD, secure_properties
 from tests.support.servers.tls_server import TestCertificates, make_certificates
-
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 ACCESS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -28,8 +26,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> TestCertificates:
 
 
 @pytest.fixture(scope="module")
-def server(apache_kafka: ApacheKafka, certificates: TestCertificates) -> Iterator[KafkaServer]:
-    with apache_kafka.start_server(secure_properties(certificates) | ACCESS) as running:
+def server(start_server: StartServer, certificates: TestCertificates) -> Iterator[KafkaServer]:
+    with start_server(secure_properties(certificates) | ACCESS) as running:
         yield running
 
 
@@ -58,6 +56,7 @@ def done(said: Said) -> list[str]:
     return said.lines
 
 
+@pytest.mark.slow
 def test_rules_are_shown_as_kafkas_tool_shows_them(boss: str, kafka_tools: KafkaTools) -> None:
     done(run_cli("acls", "add", "carol", "read,describe", "topic:orders"))
     done(run_cli("acls", "add", "carol", "all", "group:billing-*", "--deny", "--host", "10.0.0.7"))
@@ -102,7 +101,7 @@ def test_user_logs_in_and_is_told_what_is_wrong(
     assert login(server, "SASL", *bob, "topics", "list").rc == 1
 
 
-def test_token_lives_as_told(server: KafkaServer, certificates: TestCertificates, kafka_tools: KafkaTools) -> None:
+def test_token_lives_as_told(server: KafkaServer, certificates: TestCertificates) -> None:
     def ask(*words: str) -> Said:
         trust = {"ssl_truststore_type": "PEM", "ssl_truststore_location": str(certificates.authority.certificate)}
         return login(server, "SASLTLS", "alice", ALICES_PASSWORD, "PLAIN", *words, **trust)
@@ -125,6 +124,7 @@ def test_token_lives_as_told(server: KafkaServer, certificates: TestCertificates
     assert f"there is no token {token['id']}" in said.err
 
 
+@pytest.mark.slow
 def test_quotas_and_kafkas_tool_agree(boss: str, kafka_tools: KafkaTools) -> None:
     done(run_cli("quotas", "set", "--user", "alice", "--client", "app", "produce=10MB", "requests=12.5"))
     theirs = kafka_tools.run(

@@ -5,18 +5,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.kafka_server import ports_of
 from tests.support.servers.ottla_cli import run_cli
+from tests.support.servers.ottla_server import StartServer
 from tests.support.servers.secure_kafka import ALICES_PASSWORD, secure_properties
 from tests.support.servers.tls_server import make_certificates
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-
 
 @pytest.fixture(scope="module")
-def where(apache_kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
-    """The flags that reach the SASL_SSL listener of an Apache Kafka; the login is in the environment."""
+def where(start_server: StartServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
+    """The flags that reach a SASL_SSL listener; the login is in the environment."""
     folder: Path = tmp_path_factory.mktemp("secure")
     certificates = make_certificates(folder)
     settings = {
@@ -27,7 +25,7 @@ def where(apache_kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -
     }
     config = folder / "client.properties"
     config.write_text("\n".join(f"{name}={value}" for name, value in settings.items()))
-    with apache_kafka.start_server(secure_properties(certificates)) as server:
+    with start_server(secure_properties(certificates)) as server:
         yield ("-b", f"127.0.0.1:{ports_of(server.properties)['SASLTLS']}", "--command-config", str(config))
 
 

@@ -1,4 +1,4 @@
-"""Ottla's Producer, Consumer and Admin over TLS and SASL, against Apache Kafka."""
+"""Ottla's Producer, Consumer and Admin over TLS and SASL, against both servers."""
 
 import json
 from base64 import b64encode, urlsafe_b64encode
@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 from tests.support.peers.ottla_clients import Faces
 from tests.support.peers.topics import await_leaders
-from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.kafka_server import ports_of
+from tests.support.servers.ottla_server import StartServer
 from tests.support.servers.secure_kafka import ALICES_PASSWORD, secure_properties
 from tests.support.servers.tls_server import TestCertificates, make_certificates
 
@@ -18,14 +18,12 @@ from ottla import Admin
 from ottla.client.admin.scram import ScramUpsertion
 from ottla.errors import AuthenticationError, KafkaError
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-
 WAIT_S = 60
 LISTENERS = {"SSL": "TLS", "SASL_PLAINTEXT": "SASL", "SASL_SSL": "SASLTLS"}
 
 
 class Secure(NamedTuple):
-    """A running Apache Kafka with a listener for each kind of security."""
+    """A running server with a listener for each kind of security."""
 
     ports: dict[str, int]
     certificates: TestCertificates
@@ -53,9 +51,9 @@ def token() -> str:
 
 
 @pytest.fixture(scope="module")
-def secure(apache_kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
+def secure(start_server: StartServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
     certificates = make_certificates(tmp_path_factory.mktemp("certificates"))
-    with apache_kafka.start_server(secure_properties(certificates)) as server:
+    with start_server(secure_properties(certificates)) as server:
         with Admin(server.bootstrap) as admin:
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
                 changed = admin.alter_user_scram_credentials([ScramUpsertion("alice", mechanism, ALICES_PASSWORD)])

@@ -5,23 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.conftest import Unavailable
-from tests.support.servers.go_programs import GoUnavailable, build_go_program
 from tests.support.servers.kafka_server import KafkaServer
 from tests.support.servers.ottla_server import StartServer
 
 pytestmark = pytest.mark.slow
 PATIENCE_S = 300
 """Longer than the program's own limit, so that the program prints what it waited for."""
-
-
-@pytest.fixture(scope="session")
-def franz(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program."""
-    try:
-        return build_go_program("franz", tmp_path_factory.mktemp("go"))
-    except GoUnavailable as reason:
-        raise Unavailable(str(reason)) from None
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,8 @@ TOOLS = {
     "console_producer": "org.apache.kafka.tools.ConsoleProducer",
     "console_consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "acls": "org.apache.kafka.tools.AclCommand",
+    "delegation_tokens": "org.apache.kafka.tools.DelegationTokenCommand",
     "transactions": "org.apache.kafka.tools.TransactionsCommand",
     "get_offsets": "org.apache.kafka.tools.GetOffsetShell",
     "producer_performance": "org.apache.kafka.tools.ProducerPerformance",

@@ -1,4 +1,4 @@
-"""The settings of an Apache Kafka with one listener for each kind of security, all in one server.
+"""The settings of a server with one listener for each kind of security, all in one server.
 
 | listener | protocol | |
 |---|---|---|

@@ -1,6 +1,6 @@
 // Scenarios with the franz-go client against a cluster: `franz SEEDS SCENARIO`.
 //
-// Exits with 0 if every check passed, otherwise with 1 and a sentence. Scenarios create their own topics and groups, named after
+// The environment says how it connects (security.go). Exits with 0 if every check passed, otherwise with 1 and a sentence. Scenarios create their own topics and groups, named after
 // themselves, so that each can be run once against a cluster.
 package main
 
@@ -32,6 +32,7 @@ var scenarios = map[string]func(run){
 	"transactions": transactions,
 	"fencing":      fencing,
 	"admin":        administer,
+	"secured":      secure,
 }
 
 func main() {
@@ -55,7 +56,8 @@ func (r run) client(options ...kgo.Opt) *kgo.Client {
 }
 
 func (r run) options(options ...kgo.Opt) []kgo.Opt {
-	return append([]kgo.Opt{kgo.SeedBrokers(r.seeds...), kgo.ClientID("franz-" + r.name)}, options...)
+	ours := append([]kgo.Opt{kgo.SeedBrokers(r.seeds...), kgo.ClientID("franz-" + r.name)}, secured()...)
+	return append(ours, options...)
 }
 
 // topic creates a topic of this scenario, and returns its name.
