@@ -14,7 +14,6 @@ from ottla.broker.authentication.listener_logins import ListenerLogins, Mechanis
 from ottla.broker.authentication.plain import PlainExchange, PlainUsers
 from ottla.broker.authentication.scram import ScramExchange
 from ottla.broker.authentication.token_credentials import TokenCredentials
-from ottla.broker.security import tls_options
 from ottla.broker.signing_keys import RefreshTimes, SigningKeys
 from ottla.config.broker_security import ListenerSecurity, ListenerSettings
 from ottla.config.jaas import JaasEntry, parse_jaas
@@ -90,9 +89,14 @@ class NodeLogins:
             keys.close()
 
     def _token_check(self, settings: ListenerSettings, security: ListenerSecurity, entry: JaasEntry | None) -> TokenCheck:
-        """The check of OAUTHBEARER's tokens: unsecured ones, unless a handler is set."""
+        """The check of OAUTHBEARER's tokens: unsecured ones, unless a key set or the handler for signed ones is set.
+
+        Apache Kafka ignores a key set without its handler, and so takes tokens that anybody can make.
+        """
         key, mechanism = "sasl.server.callback.handler.class", "OAUTHBEARER"
         handler = str(settings.value(key, mechanism) or "").rpartition(".")[2]
+        if not handler and settings.value(f"{_BEARER}jwks.endpoint.url", mechanism):
+            handler = "OAuthBearerValidatorCallbackHandler"
         if handler in ("", "OAuthBearerUnsecuredValidatorCallbackHandler"):
             options = {} if entry is None else entry.options
             try:
@@ -100,14 +104,15 @@ class NodeLogins:
             except ValueError as error:
                 raise settings.refuse("sasl.jaas.config", f"cannot be used: {error}", mechanism) from None
         if handler == "OAuthBearerValidatorCallbackHandler":
-            return signed_check(_signed_rules(settings), self._keys(settings, security))
+            return signed_check(_signed_rules(settings), self._keys(settings, {} if entry is None else entry.options))
         raise settings.refuse(
             key,
             f"is {handler}, a Java class that Ottla cannot run: use OAuthBearerValidatorCallbackHandler, or drop it",
             mechanism,
         )
 
-    def _keys(self, settings: ListenerSettings, security: ListenerSecurity) -> SigningKeys:
+    def _keys(self, settings: ListenerSettings, options: Mapping[str, str]) -> SigningKeys:
+        """As in Kafka, the options ssl.* of sasl.jaas.config are for the key set; without, it is trusted as clients are."""
         key, source = f"{_BEARER}jwks.endpoint.url", self._world.key_sets
         url = settings.value(key, "OAUTHBEARER")
         if not url:
@@ -128,7 +133,10 @@ class NodeLogins:
                 for each in ("refresh.ms", "retry.backoff.ms", "retry.backoff.max.ms")
             )
         )
-        tls = tls_options(security, is_client=True) or TlsOptions()
+        trusted = {each: settings.text(f"ssl.truststore.{each}") for each in ("location", "certificates", "password")}
+        listeners = {f"ssl.truststore.{each}": text for each, text in trusted.items() if text is not None}
+        is_own = any(name.startswith("ssl.truststore.") for name in options)
+        tls = TlsOptions.of(options if is_own else {**listeners, **options})
         keys = SigningKeys(source, KeySetAddress(str(url), tls=tls), times)
         self._signing_keys.append(keys)
         return keys

@@ -32,6 +32,7 @@ from ottla.client.admin.configs import ConfigResource, ConfigResourceType, descr
 from ottla.client.cluster import Cluster
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import listed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -455,7 +456,8 @@ def check(
 ) -> int:
     """Say whether PRINCIPAL may do OPERATION on RESOURCE, and by which rule.
 
-    The exit code is 0 if it is allowed and 1 if not. Super users are known if the brokers show their setting super.users.
+    The exit code is 0 if it is allowed and 1 if not. Brokers keep their setting super.users to themselves, so what is said is
+    by the rules alone: a super user may do everything.
     """
     who, wanted = parse_principal(principal), parse_operation(operation)
     type_, name, _ = parse_resource(resource, "literal")
@@ -471,7 +473,14 @@ def check(
         if who in [each.strip() for each in (known.get("super.users") or "").split(";")]:
             return Verdict(True, f"{who} is a super user (super.users)"), rules
         allows_without = (known.get("allow.everyone.if.no.acl.found") or "").strip().lower() == "true"
-        return decide(rules, who, host, wanted, allows_without), rules
+        verdict = decide(rules, who, host, wanted, allows_without)
+        hidden = [name for name in ("super.users", "allow.everyone.if.no.acl.found") if name in known and known[name] is None]
+        if hidden and not verdict.is_allowed:
+            warn(
+                f"brokers do not show {listed(hidden)}, which a server.properties has here: "
+                f"if {who} is a super user, it may do everything"
+            )
+        return verdict, rules
 
     verdict, rules = with_cluster(settings, ask)
     elsewhere = sorted({each.host for each in rules if each.host not in ("*", host) and each.principal in (who, EVERYBODY)})

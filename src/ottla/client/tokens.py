@@ -120,15 +120,7 @@ def _endpoint(settings: TokenSettings) -> TokenEndpoint:
         settings.urlencode,
         *settings.timeouts_ms,
         *settings.backoffs_ms,
-        tls=TlsOptions(
-            ca=options.get("ssl.truststore.location") or options.get("ssl.truststore.certificates"),
-            ca_password=options.get("ssl.truststore.password"),
-            certificate=options.get("ssl.keystore.location") or options.get("ssl.keystore.certificate.chain"),
-            certificate_password=options.get("ssl.keystore.password"),
-            key=options.get("ssl.keystore.key"),
-            key_password=options.get("ssl.key.password"),
-            check_hostname=options.get("ssl.endpoint.identification.algorithm", "https") != "",
-        ),
+        tls=TlsOptions.of(options),
     )
 
 

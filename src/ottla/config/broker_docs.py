@@ -294,8 +294,22 @@ _WORDS: dict[str, str] = {
         "The SASL mechanism with which brokers log in to each other, with the user of that mechanism's sasl.jaas.config. "
         "It must be one of the listener's sasl.enabled.mechanisms."
     ),
+    "sasl.oauthbearer.clock.skew.seconds": "How far the clock of the tokens' issuer may be off.",
+    "sasl.oauthbearer.expected.audience": "One of these must be in a token's audience; empty: any audience is accepted.",
+    "sasl.oauthbearer.expected.issuer": "The only issuer whose tokens are accepted.",
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms": "How often the key set is read again.",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": "The longest pause before the key set is tried again.",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "The first pause before the key set is tried again; further ones grow.",
+    "sasl.oauthbearer.jwks.endpoint.url": (
+        "Where the keys are that sign tokens: https://… or file:///…. Without it, tokens are not signed, and anybody can make "
+        "one. Apache Kafka also needs sasl.server.callback.handler.class with OAuthBearerValidatorCallbackHandler. Authorities "
+        "for https are the options ssl.truststore.* of sasl.jaas.config, or else those of the listener."
+    ),
+    "sasl.oauthbearer.scope.claim.name": "The claim of a token that has its scope.",
+    "sasl.oauthbearer.sub.claim.name": "The claim of a token that has the user's name.",
     "sasl.server.callback.handler.class": (
-        "How OAUTHBEARER checks tokens. Without it anybody can make one; see sasl.oauthbearer.jwks.endpoint.url."
+        "How OAUTHBEARER checks tokens: OAuthBearerValidatorCallbackHandler for signed ones, which a key set implies; see "
+        "sasl.oauthbearer.jwks.endpoint.url."
     ),
     "sasl.server.max.receive.size": "The largest request before a login.",
     "security.inter.broker.protocol": ("The protocol between brokers, if inter.broker.listener.name does not name a listener."),

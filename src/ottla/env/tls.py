@@ -8,6 +8,7 @@ checks them when it is made.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,6 +38,19 @@ class TlsOptions:
     """Allowed cipher suites, in the spelling of Java or of OpenSSL; empty: OpenSSL's default."""
     versions: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
     """Allowed protocol versions."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> TlsOptions:
+        """An outbound stream's, from options by their Kafka names, as those of a sasl.jaas.config."""
+        return cls(
+            ca=options.get("ssl.truststore.location") or options.get("ssl.truststore.certificates"),
+            ca_password=options.get("ssl.truststore.password"),
+            certificate=options.get("ssl.keystore.location") or options.get("ssl.keystore.certificate.chain"),
+            certificate_password=options.get("ssl.keystore.password"),
+            key=options.get("ssl.keystore.key"),
+            key_password=options.get("ssl.key.password"),
+            check_hostname=options.get("ssl.endpoint.identification.algorithm", "https") != "",
+        )
 
 
 class ShownCertificate(NamedTuple):

@@ -126,6 +126,8 @@ class _Watch:
     async def _reason(self, wait: Wait) -> str:
         silent_s = asyncio.get_running_loop().time() - wait.since_s
         what = f"no answer to {wait.api} within {silent_s:.0f} s" if wait.api else str(wait.reason).removesuffix(".")
+        if not self._cluster.brokers and wait.reason is not None:  # nothing is known of the cluster: no broker has answered
+            return f"{what}: {wait.reason}" if wait.api else what
         gone = [node for node in self._cluster.brokers.values() if not await self._is_there(node.id)]
         nodes = listed([f"{node.id} at {node.host}:{node.port}" for node in gone])
         missing = f" {'Broker' if len(gone) == 1 else 'Brokers'} {nodes} cannot be reached." if gone else ""

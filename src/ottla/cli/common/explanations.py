@@ -11,6 +11,7 @@ HINTS: dict[int, str] = {
     ErrorCode.GROUP_ID_NOT_FOUND: "`ottla groups list` shows all groups",
     ErrorCode.NON_EMPTY_GROUP: "`ottla groups describe GROUP --members` shows them",
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "`ottla transactions list` shows all of them",
+    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "set delegation.token.secret.key, to the same secret on all nodes",
 }
 """The command that shows which names there are, by the error for a name that there is not; or what is wrong."""
 _PLAIN = frozenset(

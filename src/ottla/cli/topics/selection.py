@@ -60,7 +60,7 @@ def choose(topics: Iterable[str], names: Sequence[str], pattern: str | None, mis
         advice = "" if pattern_like is None else f"; for a regular expression write --topic '{pattern_like}'"
         raise NoSuchTopic(
             f"topic{plural} {', '.join(missing)} {'do' if plural else 'does'} not exist: `ottla topics list` shows the topics "
-            f"there are{advice}"
+            f"that you may see{advice}"
         )
     return [name for name in known if name in names] if names else known
 

@@ -367,7 +367,10 @@ class ProducerIds:
 
     def answered(self, request: Request, response: Any, version: int, now_ms: int) -> None:
         if response.error_code:
-            text = f"the brokers gave this producer no id: {error_meaning(response.error_code)}"
+            why = error_meaning(response.error_code)
+            if response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                why = "the principal may write to no topic. Grant Write on the topic, or use another principal"
+            text = f"the brokers gave this producer no id: {why}"
             self.failed(request, exception_of(response.error_code, text), now_ms)
             return
         self._is_in_flight = False

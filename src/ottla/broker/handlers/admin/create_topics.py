@@ -36,7 +36,9 @@ async def _create(context: RequestContext, request: CreateTopicsRequest) -> Crea
 
 def refuse(context: RequestContext, request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
     response = CreateTopicsResponse()
-    text = "Authorization failed." if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED else str(error)
+    text = str(error)
+    if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:  # Kafka's words, and what is missing
+        text = f"Authorization failed.{text.removeprefix('Topic authorization failed.')} or on the cluster"
     response.topics = [
         CreatableTopicResult(name=topic.name, error_code=error.code, error_message=text) for topic in request.topics
     ]

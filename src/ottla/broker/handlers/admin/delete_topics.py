@@ -57,7 +57,8 @@ def _refused(context: RequestContext, name: str | None, topic_id: Uuid) -> Delet
         return None  # there is no such id: the controller says so
     topic_name = name if name is not None else known.name if known is not None else ""
     result = DeletableTopicResult(name=name, topic_id=topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    result.error_message = "Topic authorization failed."
+    assert context.grants is not None, "asked only with an authorizer"
+    result.error_message = str(context.grants.refusal(Operation.DELETE, ResourceType.TOPIC, None))
     if not context.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic_name):
         return result
     if known is None or context.allows(Operation.DELETE, ResourceType.TOPIC, topic_name):
