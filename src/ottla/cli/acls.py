@@ -474,7 +474,8 @@ def check(
             return Verdict(True, f"{who} is a super user (super.users)"), rules
         allows_without = (known.get("allow.everyone.if.no.acl.found") or "").strip().lower() == "true"
         verdict = decide(rules, who, host, wanted, allows_without)
-        hidden = [name for name in ("super.users", "allow.everyone.if.no.acl.found") if name in known and known[name] is None]
+        asked = ("super.users", "allow.everyone.if.no.acl.found")
+        hidden: list[str] = [name for name in asked if name in known and known[name] is None]
         if hidden and not verdict.is_allowed:
             warn(
                 f"brokers do not show {listed(hidden)}, which a server.properties has here: "

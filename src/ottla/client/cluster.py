@@ -26,7 +26,7 @@ from ottla.config.client.settings import AdminSettings
 from ottla.errors import BrokerNotAvailableError, KafkaError, UnreachableError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
 from ottla.ids import TopicPartition
-from ottla.link import ConnectFailed, Link, LinkError, NoCommonVersion
+from ottla.link import AuthenticationFailed, ConnectFailed, Link, LinkError, NoCommonVersion
 from ottla.wire.apis import APIS, ApiKey
 from ottla.wire.base import EncodeError, Message
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -255,7 +255,8 @@ class Cluster:
                 failures.append(failure)
         said = "; ".join(map(str, failures))
         is_absent = all(isinstance(failure, ConnectFailed) for failure in failures)
-        raise UnreachableError(f"no broker can be reached: {said}", is_absent=is_absent)
+        is_refused = any(isinstance(failure, AuthenticationFailed) for failure in failures)
+        raise UnreachableError(f"no broker can be reached: {said}", is_absent=is_absent, is_refused=is_refused)
 
     def _error(self, failure: LinkError | EncodeError) -> KafkaError:
         """What the caller sees. To a person, an unknown host or a peer that breaks the protocol is not worth a retry."""

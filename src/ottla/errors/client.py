@@ -21,10 +21,12 @@ class UnreachableError(ClientError):
 
     about = "No broker can be reached; check the addresses, and that the brokers are up."
 
-    def __init__(self, text: str | None = None, *, is_absent: bool = False) -> None:
+    def __init__(self, text: str | None = None, *, is_absent: bool = False, is_refused: bool = False) -> None:
         super().__init__(text, is_unsent=is_absent)
         self.is_absent = is_absent
         """Whether none of the bootstrap addresses accepts connections."""
+        self.is_refused = is_refused
+        """Whether a broker has refused the login: no waiting helps."""
 
 
 class BufferExhaustedError(TimeoutError):

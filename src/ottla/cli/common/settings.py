@@ -126,6 +126,21 @@ def login_for(properties: Mapping[str, str]) -> dict[str, Any]:
     return login() if uses_login and not any(name in properties for name in _LOGINS) else {}
 
 
+_JAAS = 'org.apache.kafka.common.security.{module} required username="{name}" password="{password}";'
+
+
+def client_properties(settings: ClientSettings) -> dict[str, str]:
+    """The settings for Spark's clients, by Kafka's names. A user name from the environment becomes sasl.jaas.config."""
+    properties = dict(settings.properties)
+    login = login_for(properties)
+    if USERNAME in login and PASSWORD in login:
+        mechanism = properties.get("sasl.mechanism", "PLAIN").upper()
+        module = "scram.ScramLoginModule" if mechanism.startswith("SCRAM") else "plain.PlainLoginModule"
+        name, password = (login[each].replace("\\", "\\\\").replace('"', '\\"') for each in (USERNAME, PASSWORD))
+        properties["sasl.jaas.config"] = _JAAS.format(module=module, name=name, password=password)
+    return properties
+
+
 def _admin_settings(properties: Mapping[str, str]) -> AdminSettings:
     given = {name: value for name, value in properties.items() if name in ADMIN.table}
     try:

@@ -86,7 +86,8 @@ async def _attempts(settings: ClientSettings, work: Callable[[Cluster], Awaitabl
                 if message.waited_s() >= wait_s:
                     raise UnreachableError(f"no broker at {message.servers} answers: {message.reason}") from None
             except KafkaError as error:
-                if not (isinstance(error, UnreachableError) or is_worth_retrying(error)) or message.waited_s() >= wait_s:
+                is_away = isinstance(error, UnreachableError) and not error.is_refused
+                if not (is_away or is_worth_retrying(error)) or message.waited_s() >= wait_s:
                     raise
                 message.reason = str(error)
             await asyncio.sleep(PAUSE_S)

@@ -10,7 +10,7 @@ from ottla.cli.common.options import json_option
 from ottla.cli.common.output import say, warn
 from ottla.cli.common.times import TIME_HELP, parse_time_ms
 from ottla.cli.common.waiting import wait_option
-from ottla.cli.pipeline.options import bootstrap_option, environment_options, session_for, session_options
+from ottla.cli.pipeline.options import Clients, cluster_option, environment_options, session_for, session_options
 from ottla.cli.pipeline.run import Outages, check_before_spark, print_summary, run_pipeline, topics_within
 from ottla.spark.errors import SourceError, SparkOptionError
 from ottla.spark.pipelines import storage
@@ -37,7 +37,7 @@ Examples:
 @wait_option("5m")
 @environment_options
 @session_options
-@bootstrap_option
+@cluster_option
 @json_option
 def backfill(
     place: str,
@@ -49,7 +49,7 @@ def backfill(
     environment: Environment,
     master: str | None,
     remote: str | None,
-    bootstrap_server: str | None,
+    clients: Clients,
     as_json: bool,
 ) -> None:
     """Read a range of the topics of the pipeline in FOLDER again, and write the results to the same sinks.
@@ -58,7 +58,7 @@ def backfill(
     and writes nothing if it was complete. Flows into sinks are filled, all or those that are named; tables of files are not.
     """
     starts, stops = _where(begin, "--from", EARLIEST), _where(end, "--to", LATEST)
-    spec = read_spec(place, environment).with_bootstrap(bootstrap_server)
+    spec = clients.of(read_spec(place, environment))
     with told_on_failure(spec, warn):
         check_before_spark(spec, topics_within(wait_s))
         from ottla.spark.pipelines import backfill as backfills

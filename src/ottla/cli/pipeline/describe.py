@@ -13,7 +13,14 @@ from ottla import TopicPartition
 from ottla.cli.common.connection import open_cluster
 from ottla.cli.common.options import json_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table, say, warn
-from ottla.cli.pipeline.options import bootstrap_option, environment_options, pipeline_argument, session_for, session_options
+from ottla.cli.pipeline.options import (
+    Clients,
+    cluster_option,
+    environment_options,
+    pipeline_argument,
+    session_for,
+    session_options,
+)
 from ottla.cli.pipeline.run import client_settings
 from ottla.client.admin.offsets import IsolationLevel, OffsetSpec, list_offsets
 from ottla.errors import ConfigError, KafkaError
@@ -45,7 +52,7 @@ Ends = dict[TopicPartition, int]
 @click.option("--graph", is_flag=True, help="Start Spark and analyse the files first.")
 @environment_options
 @session_options
-@bootstrap_option
+@cluster_option
 @json_option
 @wide_option
 def describe(
@@ -54,7 +61,7 @@ def describe(
     environment: Environment,
     master: str | None,
     remote: str | None,
-    bootstrap_server: str | None,
+    clients: Clients,
     as_json: bool,
 ) -> None:
     """Show what each flow of the pipeline in FOLDER reads and writes, how far it has come, and how many records are left.
@@ -62,7 +69,7 @@ def describe(
     Flows are those of the last run or `validate`, or what the files say if they have changed since; offsets are read from the
     checkpoints, and the ends of topics from the brokers. Spark is started only with --graph.
     """
-    spec = read_spec(place, environment).with_bootstrap(bootstrap_server)
+    spec = clients.of(read_spec(place, environment))
     with ExitStack() as stack:
         if graph:
             from ottla.spark.pipelines.resolution import prepared

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from ottla.cli.common.output import say
-from ottla.cli.common.settings import ENVIRONMENT_VARIABLE
+from ottla.cli.common.settings import (
+    CONFIG_VARIABLE,
+    ENVIRONMENT_VARIABLE,
+    build_settings,
+    client_properties,
+    read_properties,
+)
+from ottla.config.client.kinds import CONSUMER, PRODUCER
 from ottla.errors import OttlaError
 from ottla.spark.pipelines import storage
 from ottla.spark.pipelines.environments import ENVIRONMENT, Environment
@@ -34,14 +42,52 @@ def _importable(context: click.Context, parameter: click.Parameter, place: str) 
 
 
 pipeline_argument = click.argument("place", default=".", metavar="[FOLDER]", callback=_importable)
-bootstrap_option = click.option(
-    "-b",
-    "--bootstrap-server",
-    "bootstrap_server",
-    envvar=ENVIRONMENT_VARIABLE,
-    metavar="HOST:PORT,…",
-    help=f"Use this cluster instead of kafka.bootstrap.servers in spark-pipeline.yml.  [default: ${ENVIRONMENT_VARIABLE}]",
-)
+
+
+class Clients(NamedTuple):
+    """The settings of TLS and of the login that flags and variables give to a pipeline's clients, and their cluster."""
+
+    servers: str | None
+    flag: Mapping[str, str]
+    """Of --command-config: over those of the pipeline's files."""
+    variables: Mapping[str, str]
+    """Of OTTLA_COMMAND_CONFIG, OTTLA_SECURITY_PROTOCOL and the like: for what those files leave open."""
+
+    def of(self, spec: Spec) -> Spec:
+        """The pipeline with them."""
+        return spec.with_bootstrap(self.servers).with_clients(self.flag, self.variables)
+
+
+def cluster_option(function: F) -> F:
+    """Adds --bootstrap-server and --command-config; the function gets `clients`."""
+
+    @wraps(function)
+    def with_clients(*, bootstrap_server: str | None, command_config: str | None, **rest: Any) -> Any:
+        given = read_properties(command_config) if command_config else {}
+        named = os.environ.get(CONFIG_VARIABLE) if command_config is None else None
+        properties = read_properties(named) if named else given
+        servers = bootstrap_server or given.get("bootstrap.servers")
+        known = frozenset({*CONSUMER.table, *PRODUCER.table})
+        found = client_properties(build_settings(servers, properties, known))
+        secured = {name: value for name, value in found.items() if name.startswith(("security.", "sasl.", "ssl."))}
+        flag = {name: value for name, value in secured.items() if name in given}
+        variables = {name: value for name, value in secured.items() if name not in given}
+        return function(clients=Clients(servers, flag, variables), **rest)
+
+    decorated: Any = click.option(
+        "--command-config",
+        metavar="FILE",
+        help="A properties file with the clients' settings of TLS and SASL, over those of the pipeline's files.  "
+        f"[default: ${CONFIG_VARIABLE} and the other variables, under those files]",
+    )(with_clients)
+    return click.option(  # type: ignore[no-any-return]  # click's decorators return the function they decorate
+        "-b",
+        "--bootstrap-server",
+        "bootstrap_server",
+        envvar=ENVIRONMENT_VARIABLE,
+        metavar="HOST:PORT,…",
+        help=f"Use this cluster instead of kafka.bootstrap.servers in spark-pipeline.yml.  [default: ${ENVIRONMENT_VARIABLE}]",
+    )(decorated)
 
 
 JSON_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")

@@ -25,7 +25,8 @@ from ottla.cli.common.output import can_ask, confirm, escape, fit, is_for_people
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.waiting import shown_duration, wait_option, with_cluster_awaited
 from ottla.cli.pipeline.options import (
-    bootstrap_option,
+    Clients,
+    cluster_option,
     environment_options,
     metrics_option,
     pipeline_argument,
@@ -102,7 +103,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @ui_option
 @environment_options
 @session_options
-@bootstrap_option
+@cluster_option
 @json_option
 def run(
     place: str,
@@ -117,7 +118,7 @@ def run(
     environment: Environment,
     master: str | None,
     remote: str | None,
-    bootstrap_server: str | None,
+    clients: Clients,
     as_json: bool,
 ) -> None:
     """Run the pipeline in FOLDER (default: the working directory). It continues where the last run stopped.
@@ -127,7 +128,7 @@ def run(
     """
     if place == "." and reset and reset[-1] != ALL and Path(reset[-1]).is_dir():
         raise click.UsageError(f"--reset {reset[-1]} resets one flow: to reset the pipeline, write {reset[-1]} --reset")
-    spec = read_spec(place, environment).with_bootstrap(bootstrap_server)
+    spec = clients.of(read_spec(place, environment))
     spec = replace(spec, renamed=spec.renamed | dict(map(_pair, renamed)))
     when = spec.schedule if schedule is None else parse_schedule(schedule)
     metrics = RunMetrics(spec.name)

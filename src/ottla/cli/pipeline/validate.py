@@ -7,7 +7,14 @@ import click
 from ottla.cli.common.options import json_option
 from ottla.cli.common.output import print_json, say, warn
 from ottla.cli.common.waiting import wait_option
-from ottla.cli.pipeline.options import bootstrap_option, environment_options, pipeline_argument, session_for, session_options
+from ottla.cli.pipeline.options import (
+    Clients,
+    cluster_option,
+    environment_options,
+    pipeline_argument,
+    session_for,
+    session_options,
+)
 from ottla.cli.pipeline.run import topics_within
 from ottla.errors import OttlaError
 from ottla.errors.texts import counted
@@ -32,7 +39,7 @@ Examples:
 @wait_option("10s")
 @environment_options
 @session_options
-@bootstrap_option
+@cluster_option
 @json_option
 def validate(
     place: str,
@@ -42,7 +49,7 @@ def validate(
     environment: Environment,
     master: str | None,
     remote: str | None,
-    bootstrap_server: str | None,
+    clients: Clients,
     as_json: bool,
 ) -> int:
     """Find mistakes in the pipeline in FOLDER, without running it.
@@ -51,7 +58,7 @@ def validate(
     names, columns, circles. Exit code 1 if anything is wrong.
     """
     list_topics = topics_within(wait_s) if cluster else None
-    problems, flows = _find(place, environment, bootstrap_server, list_topics, graph, master, remote, as_json)
+    problems, flows = _find(place, environment, clients, list_topics, graph, master, remote, as_json)
     if as_json:
         print_json({"problems": problems, "flows": flows})
     else:
@@ -65,7 +72,7 @@ def validate(
 def _find(
     place: str,
     environment: Environment,
-    servers: str | None,
+    clients: Clients,
     list_topics: ListTopics | None,
     graph: bool,
     master: str | None,
@@ -74,7 +81,7 @@ def _find(
 ) -> tuple[list[str], int]:
     """The problems, and how many flows were analysed. Without `list_topics` no cluster is asked."""
     try:
-        spec = read_spec(place, environment).with_bootstrap(servers)
+        spec = clients.of(read_spec(place, environment))
         spec.files()
         problems = [spec.masked(each) for each in before_spark(spec, list_topics, needs_java=graph and remote is None)]
         if problems or not graph:

@@ -9,10 +9,10 @@ import click
 
 from ottla.cli.common.options import cluster_options, wide_option
 from ottla.cli.common.output import is_typed, say
-from ottla.cli.common.settings import ClientSettings
+from ottla.cli.common.settings import ClientSettings, client_properties
 from ottla.cli.common.waiting import wait_option
 from ottla.cli.sql.results import Printer
-from ottla.cli.sql.session import Session, TopicsOfCluster, client_properties, log_path
+from ottla.cli.sql.session import Session, TopicsOfCluster, log_path
 from ottla.cli.sql.shell import Completer, Shell, history_path, run_all, with_history
 from ottla.config.client.kinds import CONSUMER, PRODUCER
 from ottla.spark.sql.catalog import Catalog, default_path

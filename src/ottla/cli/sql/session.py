@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli.common.connection import with_cluster
-from ottla.cli.common.settings import ClientSettings, login_for
+from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.waiting import with_cluster_awaited
 from ottla.client.admin.topic_descriptions import list_topics
 from ottla.client.admin.topics import NewTopic, create_topics
 from ottla.client.cluster import Cluster
-from ottla.config.client.security import PASSWORD, USERNAME
 from ottla.errors import OttlaError
 from ottla.spark.sql.errors import SqlError
 from ottla.spark.sql.settings import Settings
@@ -197,9 +196,6 @@ class Session:
             sys.stderr.write("(a process in the background prepares faster starts of Spark, once)\n")
 
 
-LOGIN = 'org.apache.kafka.common.security.{module} required username="{name}" password="{password}";'
-
-
 class TopicsOfCluster:
     """The topics of the cluster that the command was pointed at. Brokers that are away are waited for, up to `wait_s`."""
 
@@ -220,15 +216,3 @@ class TopicsOfCluster:
             del result  # raises its error
 
         with_cluster(self._settings, create)
-
-
-def client_properties(settings: ClientSettings) -> dict[str, str]:
-    """The settings for Spark's clients, by Kafka's names. A user name from the environment becomes sasl.jaas.config."""
-    properties = dict(settings.properties)
-    login = login_for(properties)
-    if USERNAME in login and PASSWORD in login:
-        mechanism = properties.get("sasl.mechanism", "PLAIN").upper()
-        module = "scram.ScramLoginModule" if mechanism.startswith("SCRAM") else "plain.PlainLoginModule"
-        name, password = (login[each].replace("\\", "\\\\").replace('"', '\\"') for each in (USERNAME, PASSWORD))
-        properties["sasl.jaas.config"] = LOGIN.format(module=module, name=name, password=password)
-    return properties

@@ -173,6 +173,23 @@ class Spec:
                 raise PipelineError(f"{path} is neither a .py nor a .sql file: move it out of the folders that libraries names")
         return list(dict.fromkeys(found))
 
+    def with_clients(self, over: Mapping[str, str], under: Mapping[str, str]) -> Spec:
+        """The same pipeline with settings of clients, by Kafka's names, over its own ones and under them."""
+        above, below = ({KAFKA_PREFIX + name: value for name, value in each.items()} for each in (over, under))
+
+        def without(each: Connection) -> Connection:
+            return replace(each, options={key: value for key, value in each.options.items() if key not in above})
+
+        words = ("password", "jaas", "keystore.key")
+        secrets = {value for key, value in (above | below).items() if any(word in key for word in words)}
+        return replace(
+            self,
+            configuration={**below, **self.configuration, **above},
+            sources=tuple(map(without, self.sources)),
+            sinks=tuple(map(without, self.sinks)),
+            secrets=self.secrets | secrets,
+        )
+
     def with_bootstrap(self, servers: str | None) -> Spec:
         """The same pipeline with another cluster; unchanged for None."""
         if servers is None:

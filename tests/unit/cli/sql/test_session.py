@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.common.settings import build_settings
-from ottla.cli.sql.session import Session, TopicsOfCluster, client_properties, log_path
+from ottla.cli.common.settings import build_settings, client_properties
+from ottla.cli.sql.session import Session, TopicsOfCluster, log_path
 from ottla.errors import OttlaError, TopicExistsError
 from ottla.testing import Broker
 
