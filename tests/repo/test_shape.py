@@ -11,7 +11,8 @@ GENERATED = ROOT / "src" / "ottla" / "wire" / "messages"
 
 PYTHON_ROOTS = ("src", "tests", "tools", "bench")
 TEXT_SUFFIXES = {".py", ".pyi", ".pxd", ".md", ".toml", ".txt", ".java", ".cfg", ".yml", ".yaml", ""}
-MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(?:work|root|home|Users|mnt)/\w")
+MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(?:work|root|home|Users|mnt(?!/shared/config\b))/\w")
+"""/mnt/shared/config is where images of Kafka look for mounted files."""
 
 
 def python_files(*roots: str) -> Iterator[Path]:
@@ -22,7 +23,7 @@ def python_files(*roots: str) -> Iterator[Path]:
 def text_files() -> Iterator[Path]:
     """Every file that a commit would hold, found without asking git."""
     yield from (path for path in sorted(ROOT.iterdir()) if path.is_file() and path.name != ".git")  # a file in a worktree
-    for folder in (*PYTHON_ROOTS, "docs", ".ci"):
+    for folder in (*PYTHON_ROOTS, "docs", "image", ".ci"):
         yield from (path for path in sorted((ROOT / folder).rglob("*")) if path.is_file() and "__pycache__" not in path.parts)
 
 
@@ -121,4 +122,6 @@ def test_files_contain_no_paths_of_a_developers_machine() -> None:
 
 def test_machine_paths_are_recognised() -> None:
     assert MACHINE_PATH.search("see /home/someone/notes")
+    assert MACHINE_PATH.search("see /mnt/disk/notes")
+    assert not MACHINE_PATH.search("/mnt/shared/config/server.properties")
     assert not MACHINE_PATH.search("~/.cache/home/x and $HOME/work/x")

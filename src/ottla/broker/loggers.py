@@ -78,6 +78,13 @@ def find_logger(name: str, known: Collection[str]) -> str:
     raise KafkaError(ErrorCode.INVALID_CONFIG, f"there is no logger {name}: {hint}")
 
 
+def logger_here(name: str) -> str | None:
+    """The logger that has Kafka's name, or the name of one here; None for others."""
+    if name in (ROOT, _PACKAGE) or name.startswith(f"{_PACKAGE}."):
+        return name
+    return _KAFKAS_NAMES.get(name)
+
+
 def _level_name(logger: logging.Logger) -> str:
     effective = logger.getEffectiveLevel()
     return next((name for name, level in LEVELS.items() if effective <= level), "FATAL")

@@ -1,8 +1,12 @@
-"""A small HTTP/1.1 server for the metrics page (GET /metrics), on the node's own loop.
+"""A small HTTP/1.1 server for metrics and health, on the node's own loop.
 
-It serves only what Prometheus needs: one request after the other on a connection, no request bodies. A connection that sends
-too much or too slowly is closed. The node holds at most one page per connection and `CONNECTIONS_MAX` connections: a new one
-replaces the one that has been silent the longest, so that silent connections cannot lock others out.
+    GET /metrics    the metrics page; 503 while the node starts
+    GET /healthz    200 while the node works or starts; 503 and the reason when it is broken and has to be started again
+    GET /readyz     200 if the node can serve clients; 503 and the reasons, one a line, if it cannot now
+
+It serves only what Prometheus and probes need: one request after the other on a connection, no request bodies. A connection
+that sends too much or too slowly is closed. The node holds at most one page per connection and `CONNECTIONS_MAX` connections: a
+new one replaces the one that has been silent the longest, so that silent connections cannot lock others out.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ottla.metrics_text import CONTENT_TYPE
 
@@ -28,24 +32,39 @@ IDLE_S = 120.0
 
 Page = Callable[[], Awaitable[bytes]]
 
+
+class Health(Protocol):
+    """What a node says of itself."""
+
+    def failure(self) -> str | None:
+        """Why the node cannot go on; None if it can."""
+        ...
+
+    def unready(self) -> list[str]:
+        """Why the node cannot serve clients now; empty if it can."""
+        ...
+
+
 _PLAIN = "text/plain; charset=utf-8"
 _FIRST_BYTES = b"\r\n" + bytes(range(0x20, 0x7F))
 """What an HTTP request may begin with. A Kafka request begins with a zero byte, TLS with 0x16."""
 
 
 class MetricsServer:
-    """A listener that answers with the metrics page. Created by `start`."""
+    """A listener that answers with metrics and health. Created by `start`."""
 
-    def __init__(self, page: Page) -> None:
-        self._page = page
+    def __init__(self, health: Health) -> None:
+        self.page: Page | None = None
+        """Makes the metrics page; None while the node starts."""
+        self.health = health
         self._listener: Listener | None = None
         self._connections: dict[_Connection, None] = {}
         """In the order of their last response, those without any by their age."""
 
     @classmethod
-    async def start(cls, network: Network, host: str, port: int, page: Page) -> MetricsServer:
+    async def start(cls, network: Network, host: str, port: int, health: Health) -> MetricsServer:
         """Listen on `port` (0: any free one); raises `AddressRefused` if that fails."""
-        server = cls(page)
+        server = cls(health)
         server._listener = await network.listen(host, port, server._accept)
         logger.info("metrics are served at http://%s:%d/metrics", host or "localhost", server.port)
         return server
@@ -69,7 +88,7 @@ class MetricsServer:
                 return None
             del self._connections[silent]
             silent.close()
-        connection = _Connection(stream, self._page, self._connections)
+        connection = _Connection(stream, self, self._connections)
         self._connections[connection] = None
         return connection
 
@@ -77,9 +96,9 @@ class MetricsServer:
 class _Connection:
     """One connection: reads a request's head, answers, reads the next."""
 
-    def __init__(self, stream: Stream, page: Page, others: dict[_Connection, None]) -> None:
+    def __init__(self, stream: Stream, server: MetricsServer, others: dict[_Connection, None]) -> None:
         self._stream = stream
-        self._page = page
+        self._server = server
         self._others = others
         self._head = bytearray()
         self._buffer = bytearray(HEAD_BYTES_MAX)
@@ -148,15 +167,24 @@ class _Connection:
             status, content = 405, b"Only GET and HEAD are answered here.\n"
         elif path == "/metrics":
             status, content_type, content = await self._metrics()
+        elif path == "/healthz":
+            failure = self._server.health.failure()
+            status, content = (200, b"ok\n") if failure is None else (503, f"{failure}\n".encode())
+        elif path == "/readyz":
+            reasons = self._server.health.unready()
+            status, content = (503, "".join(f"{each}\n" for each in reasons).encode()) if reasons else (200, b"ok\n")
         elif path == "/":
-            status, content = 200, b"The metrics of an Ottla node are at /metrics.\n"
+            status, content = 200, b"The metrics of an Ottla node are at /metrics, its health at /healthz and /readyz.\n"
         else:
             status, content = 404, b"There is nothing here. The metrics are at /metrics.\n"
         self._send(status, content_type, content, is_last, has_content=method != "HEAD")
 
     async def _metrics(self) -> tuple[int, str, bytes]:
+        page = self._server.page
+        if page is None:
+            return 503, _PLAIN, b"The node is starting and has no metrics yet.\n"
         try:
-            return 200, CONTENT_TYPE, await self._page()
+            return 200, CONTENT_TYPE, await page()
         except Exception:
             logger.exception("the metrics could not be gathered; please report it")
             return 500, _PLAIN, b"The metrics could not be gathered; the node's log says why.\n"
@@ -193,4 +221,5 @@ _REASONS = {
     405: "Method Not Allowed",
     431: "Request Header Fields Too Large",
     500: "Internal Server Error",
+    503: "Service Unavailable",
 }

@@ -53,6 +53,7 @@ from ottla.records.kernels import variant
 if TYPE_CHECKING:
     from ottla.broker.broker_role import BrokerRole
     from ottla.broker.channel import ControllerChannel
+    from ottla.broker.metrics_server import MetricsServer
     from ottla.broker.runtime.controller_registration import ControllerRegistrar
     from ottla.env import World
     from ottla.metadata.image.cluster import Endpoint
@@ -101,6 +102,7 @@ class Node:
         """The port of the metrics page; None if it is not served."""
         self.stay_in_quorum: Callable[[], Awaitable[None]] | None = None
         """Awaited by `stop` between leaving the cluster and leaving the quorum: brokers that stop at the same time need it."""
+        self._is_up = self._is_stopping = False
         self.broken: asyncio.Future[OttlaError] = asyncio.get_running_loop().create_future()
         """Set, with the reason, when the node cannot go on and must be stopped."""
 
@@ -155,6 +157,7 @@ class Node:
         is_alone = config.is_controller and quorum.is_alone
         self._stopping.callback(self._logins.close)
         bound = await self._open_listeners(is_apart=config.is_broker and config.is_controller and not is_alone)
+        metrics = await self._open_metrics()
         self._watch_stores()
         if not is_alone:
             NodeLinks.to_controllers(self._world, self._settings).check()
@@ -172,7 +175,11 @@ class Node:
 
             self._registrar = ControllerRegistrar(node.controller, channel)
             self._stopping.push_async_callback(self._registrar.close)
-        await (self._start_broker(node, storage, channel, is_alone) if config.is_broker else self._start_controller(node))
+        if config.is_broker:
+            await self._start_broker(node, storage, channel, is_alone, metrics)
+        else:
+            await self._start_controller(node, metrics)
+        self._is_up = True
         logger.info(
             "node %d of cluster %s is up at %s (%s kernels)", self.node_id, self.cluster_id, self.bootstrap_servers, variant()
         )
@@ -218,7 +225,9 @@ class Node:
 
             self._settings.stores = TlsStores(self._world.network, self._settings.static, config)
 
-    async def _start_broker(self, node: NodeServices, storage: Storage, channel: ControllerChannel, is_alone: bool) -> None:
+    async def _start_broker(
+        self, node: NodeServices, storage: Storage, channel: ControllerChannel, is_alone: bool, metrics: MetricsServer | None
+    ) -> None:
         """Lead the quorum of one, or take part in that of several nodes; join its cluster, and serve all listeners."""
         from ottla.broker.broker_role import BrokerRole  # late: a controller needs none of it
 
@@ -235,7 +244,7 @@ class Node:
         self._doing = "joining the cluster"
         joining = self._broker.join(self._endpoints, self._stopping)
         services = await (joining if is_alone else unless_given_up(joining, self._given_up))
-        await self._serve_metrics(services, config.broker_listeners[0].host)
+        self._serve_metrics(metrics, services)
         self._serve(services)
         # Stopped early: parked group requests are refused at once, so that they do not delay the closing of connections.
         self._stopping.push_async_callback(services.coordinators.stop)
@@ -275,10 +284,10 @@ class Node:
         self._stopping.callback(links.close)
         return RemoteChannel(links, leader, node if self._settings.current.is_controller else None)
 
-    async def _start_controller(self, node: NodeServices) -> None:
+    async def _start_controller(self, node: NodeServices, metrics: MetricsServer | None) -> None:
         """Serve the controller's listeners, which the other voters need to elect a leader; then wait for one."""
         await join_metadata(node.quorum, node.loader, node.controller, node.controller.endpoints)
-        await self._serve_metrics(node, self._settings.current.listeners[0].host)
+        self._serve_metrics(metrics, node)
         self._serve(node)
         self._doing = "waiting for a controller"
         await unless_given_up(wait_joined(node.quorum, node.loader), self._given_up)
@@ -325,18 +334,52 @@ class Node:
             elections=self._elections,
         )
 
-    async def _serve_metrics(self, services: NodeServices, host: str) -> None:
-        port = self._settings.current.ottla_metrics_port
-        if port < 0:
-            return
-        from ottla.broker.metrics import NodeMetrics  # late: most nodes serve no metrics
-        from ottla.broker.metrics_server import MetricsServer
+    async def _open_metrics(self) -> MetricsServer | None:
+        """Answer probes from now on: a node that recovers large logs is alive, and not ready."""
+        address = self._settings.current.metrics_address
+        if address is None:
+            return None
+        from ottla.broker.metrics_server import MetricsServer  # late: most nodes serve no metrics
 
-        broker = services if isinstance(services, Services) else None
-        page = NodeMetrics(services, self.pipeline.counters, self.pipeline.health, broker, self.checked.failed).page
-        server = await MetricsServer.start(self._world.network, host, port, page)
+        server = await MetricsServer.start(self._world.network, *address, self)
         self._stopping.push_async_callback(server.stop)
         self.metrics_port = server.port
+        return server
+
+    def _serve_metrics(self, server: MetricsServer | None, services: NodeServices) -> None:
+        if server is not None:
+            from ottla.broker.metrics import NodeMetrics  # late: as above
+
+            broker = services if isinstance(services, Services) else None
+            page = NodeMetrics(services, self.pipeline.counters, self.pipeline.health, broker, self.checked.failed).page
+            server.page = page
+
+    # -- health, for probes
+
+    def failure(self) -> str | None:
+        """Why this node cannot go on and must be started again; None if it can."""
+        return str(self.broken.result()) if self.broken.done() else None
+
+    def unready(self) -> list[str]:
+        """Why this node cannot serve clients now; empty if it can."""
+        if (failure := self.failure()) is not None:
+            return [failure]
+        if self._is_stopping:
+            return ["the node is stopping"]
+        if not self._is_up:
+            return ["the node is starting: it loads its logs, or waits for the controllers"]
+        services = self.pipeline.services
+        assert services is not None, "the node is up"
+        if self._broker is None:
+            return [] if services.quorum.leader_id >= 0 else ["the controllers have no leader"]
+        reasons = []
+        mine = self._metadata.image.cluster.brokers.get(self.node_id)
+        if mine is None or mine.fenced:
+            reasons.append(f"the controller has {'fenced broker' if mine else 'no registration of broker'} {self.node_id}")
+        silent_ms, limit_ms = self._broker.membership.silent_ms(), self._settings.current.broker_session_timeout_ms
+        if silent_ms > limit_ms:
+            reasons.append(f"no controller has answered for {silent_ms // 1000} s: what clients see of the cluster is old")
+        return reasons
 
     # -- following the metadata
 
@@ -420,6 +463,7 @@ class Node:
 
     async def stop(self) -> None:
         """Shut down cleanly, as far as that is still possible. Stopping twice does nothing."""
+        self._is_stopping = True
         self.supervision.stopping()
         await self._stopping.aclose()
         self.supervision.close()

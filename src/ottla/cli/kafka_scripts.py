@@ -1,10 +1,14 @@
-"""What the scripts in Apache Kafka's bin/ are here: `kafka-topics.sh` is `ottla topics`. Imported for unknown commands only."""
+"""What the scripts in Apache Kafka's bin/ are here: `kafka-topics.sh` is `ottla topics`. Imported for unknown commands only.
+
+`python -m ottla.cli.kafka_scripts FOLDER` writes them as scripts: the image has them on its PATH.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 _SUFFIX = re.compile(r"\.(sh|bat|cmd)$")
 
@@ -67,3 +71,32 @@ def spelling(words: Sequence[str]) -> str | None:
     if script.startswith(("kafka-", "connect-", "zookeeper-")):
         return f"there is no {words[0]} here: `ottla --help` lists the commands"
     return None
+
+
+_OF_IMAGES = {
+    "kafka-server-start": 'exec ottla server start "$@"',
+    "kafka-server-stop": "exec kill -s TERM 1",
+    "zookeeper-server-start": "echo 'Kafka 4 has no ZooKeeper, and nothing has to run beside a node.' >&2",
+}
+"""Scripts that an image has besides, where a node is process 1. Start scripts for older images begin with ZooKeeper."""
+
+
+def write_scripts(folder: Path) -> None:
+    """Write a shell script for each of Kafka's names, with the suffix of Apache's images, and without as in Confluent's."""
+    lines = {name: f'exec ottla {command} "$@"' for name, command in SAME_OPTIONS.items()}
+    lines |= {
+        name: f"echo {shlex.quote(f'there is no {name} here: {sentence}')} >&2; exit 1" for name, sentence in SENTENCES.items()
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, line in sorted((lines | _OF_IMAGES).items()):
+        script = folder / f"{name}.sh"
+        script.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
+        script.chmod(0o755)
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(script.name)
+
+
+if __name__ == "__main__":
+    import sys
+
+    write_scripts(Path(sys.argv[1]))

@@ -272,7 +272,7 @@ def read_config(path: Path) -> BrokerConfig:
 def info(config: Path, as_json: bool) -> int:
     """Show the log directories, and the cluster and node they belong to. The exit code is 1 if anything is wrong with them."""
     settings = read_config(config)
-    found, metadata, problems = _look(sorted({*settings.log.log_dirs, settings.log.metadata_log_dir}))
+    found, metadata, problems = look_at_directories(sorted({*settings.log.log_dirs, settings.log.metadata_log_dir}))
     if as_json:
         print_json({"directories": found, "metadata": metadata, "problems": problems})
         return 1 if problems else 0
@@ -291,7 +291,7 @@ def _section(title: str, lines: Iterable[str]) -> None:
         say(line)
 
 
-def _look(directories: Iterable[str]) -> tuple[list[str], Mapping[str, str] | None, list[str]]:
+def look_at_directories(directories: Iterable[str]) -> tuple[list[str], Mapping[str, str] | None, list[str]]:
     """The directories that exist, the meta.properties of the first, and the problems found."""
     from ottla.env import InlineWorkers
     from ottla.env.real.disk import RealDisk

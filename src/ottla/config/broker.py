@@ -92,6 +92,8 @@ class BrokerConfig(Snapshot):
     ottla_check_enable: bool
     ottla_max_groups: int
     ottla_max_transactional_ids: int
+    ottla_metrics_host: str | None
+    """None: the address of the first listener for clients."""
     ottla_metrics_port: int
     """-1: none."""
 
@@ -235,6 +237,14 @@ class BrokerConfig(Snapshot):
     def controller_listeners(self) -> tuple[Listener, ...]:
         """The listeners at which other nodes reach this node's controller."""
         return tuple(each for each in self.listeners if each.name in self.controller_listener_names)
+
+    @property
+    def metrics_address(self) -> tuple[str, int] | None:
+        """Where metrics and health are served; None if they are not."""
+        if self.ottla_metrics_port < 0:
+            return None
+        listener = self.broker_listeners[0] if self.is_broker else self.listeners[0]
+        return listener.host if self.ottla_metrics_host is None else self.ottla_metrics_host, self.ottla_metrics_port
 
     @property
     def brokers_security(self) -> ListenerSecurity:

@@ -235,9 +235,13 @@ _WORDS: dict[str, str] = {
         "How many transactional ids this node coordinates at most. A new one beyond that is refused with POLICY_VIOLATION; "
         "unused ones expire after transactional.id.expiration.ms. An id takes about 0.6 kB. Kafka does not have this setting."
     ),
+    "ottla.metrics.host": (
+        "The address that ottla.metrics.port is opened on, such as 0.0.0.0. The default is that of the first listener for "
+        "clients. Kafka does not have this setting."
+    ),
     "ottla.metrics.port": (
-        "Serve metrics in Prometheus's text format at http://HOST:PORT/metrics, on the address of the first listener for "
-        "clients. 0 is any free port, -1 none. Kafka does not have this setting."
+        "Serve metrics in Prometheus's text format at http://HOST:PORT/metrics, and the node's health at /healthz and /readyz. "
+        "0 is any free port, -1 none. Kafka does not have this setting."
     ),
     "process.roles": "What this node does: `broker` stores partitions and serves clients, `controller` manages the cluster.",
     "producer.id.expiration.check.interval.ms": "How often to check for producers that have expired.",

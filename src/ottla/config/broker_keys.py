@@ -15,6 +15,7 @@ ottla.check.enable | BOOLEAN | true | - | LOW | read-only | internal
 ottla.max.groups | INT | 50000 | [1,...] | LOW | read-only | internal
 ottla.max.producer.ids | INT | 200000 | [1,...] | LOW | read-only | internal
 ottla.max.transactional.ids | INT | 50000 | [1,...] | LOW | read-only | internal
+ottla.metrics.host | STRING | null | - | LOW | read-only | internal
 ottla.metrics.port | INT | -1 | [-1,...,65535] | LOW | read-only | internal
 """
 """Settings that Kafka does not have, as rows like Kafka's."""

@@ -42,6 +42,19 @@ class Client:
         return int(line.split()[1]), headers, bytes(self.got.data[start + len(head) + 4 :])
 
 
+class Patient:
+    """A node with nothing wrong, until a test says what is."""
+
+    broken: str | None = None
+    reasons: tuple[str, ...] = ()
+
+    def failure(self) -> str | None:
+        return self.broken
+
+    def unready(self) -> list[str]:
+        return list(self.reasons)
+
+
 def scene(play: Callable[[SimNetwork, MetricsServer], Coroutine[Any, Any, None]], page: bytes = PAGE) -> None:
     async def whole() -> None:
         network = SimNetwork()
@@ -52,7 +65,8 @@ def scene(play: Callable[[SimNetwork, MetricsServer], Coroutine[Any, Any, None]]
                 raise ValueError("broken")
             return page
 
-        server = await MetricsServer.start(network.host("node"), "node", 0, gather)
+        server = await MetricsServer.start(network.host("node"), "node", 0, Patient())
+        server.page = gather
         await play(network, server)
         await server.stop()
 
@@ -192,6 +206,34 @@ def test_failing_page_is_answered_with_status_500() -> None:
     scene(play, b"broken")
 
 
+def test_probes_answer_with_the_reasons() -> None:
+    async def play(network: SimNetwork, server: MetricsServer) -> None:
+        client = await Client(network).connect(server.port)
+        live, ready = (GET.replace(b"/metrics", path) for path in (b"/healthz", b"/readyz"))
+        assert [(await client.ask(each))[::2] for each in (live, ready)] == [(200, b"ok\n")] * 2
+        assert isinstance(server.health, Patient)
+        server.health.reasons = ("the controller has fenced broker 1", "no controller has answered for 9 s")
+        assert (await client.ask(live))[0] == 200
+        assert (await client.ask(ready))[::2] == (
+            503,
+            b"the controller has fenced broker 1\nno controller has answered for 9 s\n",
+        )
+        server.health.broken = "all log directories have failed"
+        assert (await client.ask(live))[::2] == (503, b"all log directories have failed\n")
+
+    scene(play)
+
+
+def test_node_that_starts_has_health_and_no_metrics() -> None:
+    async def play(network: SimNetwork, server: MetricsServer) -> None:
+        server.page = None
+        client = await Client(network).connect(server.port)
+        assert (await client.ask(GET))[::2] == (503, b"The node is starting and has no metrics yet.\n")
+        assert (await client.ask(GET.replace(b"/metrics", b"/healthz")))[0] == 200
+
+    scene(play)
+
+
 def test_peer_that_disconnects_during_the_response() -> None:
     async def play(network: SimNetwork, server: MetricsServer) -> None:
         client = await Client(network).connect(server.port)
@@ -206,10 +248,7 @@ def test_peer_that_disconnects_during_the_response() -> None:
 
 def test_a_port_that_is_taken() -> None:
     async def play(network: SimNetwork, server: MetricsServer) -> None:
-        async def page() -> bytes:
-            return b""
-
         with pytest.raises(AddressRefused):
-            await MetricsServer.start(network.host("node"), "node", server.port, page)
+            await MetricsServer.start(network.host("node"), "node", server.port, Patient())
 
     scene(play)

@@ -254,8 +254,9 @@ def test_an_evicted_range_is_not_resident_until_it_is_warmed(tmp_path: Path) -> 
     assert records.is_resident()
 
 
-def test_files_and_folders_are_not_for_everybody(tmp_path: Path) -> None:
-    before = os.umask(0o022)
+@pytest.mark.parametrize(("umask", "folder", "file"), [(0o022, 0o750, 0o640), (0o007, 0o770, 0o660), (0, 0o770, 0o660)])
+def test_files_and_folders_are_not_for_everybody(tmp_path: Path, umask: int, folder: int, file: int) -> None:
+    before = os.umask(umask)
     try:
         disk = RealDisk()
         disk.make_directory(f"{tmp_path}/data")
@@ -264,9 +265,9 @@ def test_files_and_folders_are_not_for_everybody(tmp_path: Path) -> None:
         disk.lock_directory(f"{tmp_path}/data").release()
     finally:
         os.umask(before)
-    assert stat.S_IMODE(os.stat(tmp_path / "data").st_mode) == 0o750
+    assert stat.S_IMODE(os.stat(tmp_path / "data").st_mode) == folder
     for name in ("log", "checkpoint", ".lock"):
-        assert stat.S_IMODE(os.stat(tmp_path / "data" / name).st_mode) == 0o640, name
+        assert stat.S_IMODE(os.stat(tmp_path / "data" / name).st_mode) == file, name
 
 
 def test_nothing_is_written_through_a_symbolic_link(tmp_path: Path) -> None:

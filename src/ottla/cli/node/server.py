@@ -1,4 +1,4 @@
-"""`ottla server start FILE`: runs a node from a `server.properties` written for Kafka."""
+"""`ottla server`: runs a node from a `server.properties` written for Kafka, or from the variables of a container."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ Examples:
   ottla storage format --standalone -t $(ottla storage random-uuid) -c server.properties
   ottla server start server.properties
   ottla server start server.properties --override log.retention.hours=24
+  KAFKA_NODE_ID=1 KAFKA_LOG_DIRS=/tmp/data ottla server start --from-env
 """
 
 
@@ -23,14 +24,23 @@ def server() -> None:
     """Run a node from a file of settings."""
 
 
+FILE = click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+
+
 @server.command(epilog=EPILOG)
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@FILE
+@click.option(
+    "--from-env",
+    is_flag=True,
+    help="For containers: take the settings from KAFKA_* variables, as Apache Kafka's image does, over FILE, over defaults; "
+    "format new log directories. Without FILE it is server.properties in /mnt/shared/config or /etc/kafka, if there is one.",
+)
 @click.option("--override", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting that overrides the file's.")
 @click.option(
     "--log-dir",
     type=click.Path(file_okay=False, path_type=Path),
     envvar="LOG_DIR",
-    help="Where dated log files go (also: LOG_DIR).  [default: logs; none with --service]",
+    help="Where dated log files go (also: LOG_DIR).  [default: logs; none with --service or --from-env]",
 )
 @click.option(
     "--format-new",
@@ -38,9 +48,18 @@ def server() -> None:
     help="Format log directories that are new: for a node that is a cluster of its own, as `ottla up`.",
 )
 @click.option("--service", is_flag=True, help="For service managers: no log files; the journal gets the level of each line.")
-def start(file: Path, overrides: tuple[str, ...], log_dir: Path | None, format_new: bool, service: bool) -> None:
+def start(
+    file: Path | None, from_env: bool, overrides: tuple[str, ...], log_dir: Path | None, format_new: bool, service: bool
+) -> None:
     """Run a node from FILE, a server.properties written for Kafka, until Ctrl-C or SIGTERM."""
     gc.disable()  # see `up`
+    if from_env:
+        from ottla.cli.node.container import start_container
+
+        start_container(file, parse_overrides(overrides), log_dir)
+        return
+    if file is None:
+        raise click.UsageError("name the file of the node's settings, or add --from-env to take them from KAFKA_* variables")
     from ottla.cli.common.references import resolved
     from ottla.cli.logs import configure_logging
     from ottla.cli.node.process import run_node
@@ -52,3 +71,15 @@ def start(file: Path, overrides: tuple[str, ...], log_dir: Path | None, format_n
         raise click.UsageError(f"{file} is not a properties file: {broken}") from None
     configure_logging(level="INFO", directory=log_dir if service else log_dir or Path("logs"), for_journal=service)
     run_node(settings, lambda node: None, format_new=format_new)  # the node's own log line names its address
+
+
+@server.command()
+@FILE
+def settings(file: Path | None) -> None:
+    """Print the server.properties that `ottla server start --from-env` would run with, here and now. Passwords are in it."""
+    from ottla.cli.common.output import print_data
+    from ottla.cli.node.container import from_environment
+    from ottla.config.java_properties import format_properties
+
+    container, _ = from_environment(file)
+    print_data(format_properties(dict(sorted(container.settings.items()))).decode("latin-1").splitlines())

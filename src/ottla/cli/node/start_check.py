@@ -71,9 +71,8 @@ def _existing(path: str) -> str:
 def addresses(config: BrokerConfig) -> list[tuple[str, int]]:
     """Where a node listens."""
     found = [(each.host, each.port) for each in config.listeners]
-    if config.ottla_metrics_port >= 0:
-        host = config.broker_listeners[0].host if config.is_broker else config.listeners[0].host
-        found.append((host, config.ottla_metrics_port))
+    if config.metrics_address is not None:
+        found.append(config.metrics_address)
     return found
 
 

@@ -31,8 +31,9 @@ RESERVED_MAX = 1024
 FOR_CONNECTIONS_MAX = 256
 KEPT_FOR_WORK_MAX = 32
 SPARES = 8
-FILE_MODE = 0o640
-"""Records are nobody's business but the owner's and his group's, whatever the umask."""
+FILE_MODE = 0o660
+"""Records are for the owner and the group, whatever the umask. The usual umask lets the group only read; that of a container
+lets it write, because its next user may be another one of the same group."""
 LOG_AGAIN_S = 60.0
 
 

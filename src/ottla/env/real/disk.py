@@ -36,7 +36,7 @@ FLAGS = {
 }
 """Nothing is written through a symbolic link: it could name any file. Without O_NONBLOCK a pipe would hold up its opener."""
 
-FOLDER_MODE = 0o750
+FOLDER_MODE = 0o770
 _HELD_ERRORS = (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK)
 """A lock is held by another process."""
 _locked_here: dict[str, "RealDirectoryLock"] = {}
