@@ -19,8 +19,8 @@ from typing import IO
 
 _SCRIPT = """\
 set -e
-image=$1 layer=$2 user=$3 host=$4 mode=$5 directory=$6 volumes=$7
-shift 7
+image=$1 layer=$2 user=$3 host=$4 mode=$5 directory=$6 volumes=$7 hosts=$8
+shift 8
 mount --make-rprivate /
 mount -t tmpfs tmpfs "$layer"
 mkdir "$layer/upper" "$layer/work" "$layer/root"
@@ -28,7 +28,7 @@ mount -t overlay -o "lowerdir=$image,upperdir=$layer/upper,workdir=$layer/work" 
 root=$layer/root
 hostname "$host"
 ip link set lo up
-printf '127.0.0.1 localhost\\n127.0.0.1 %s\\n' "$host" > "$root/etc/hosts"
+printf '127.0.0.1 localhost\\n%s\\n' "$hosts" > "$root/etc/hosts"
 echo "$host" > "$root/etc/hostname"
 mount -t proc proc "$root/proc"
 mount -t tmpfs -o mode=755 tmpfs "$root/dev"
@@ -50,6 +50,25 @@ exec chroot --userspec="$user" --groups= "$root" /bin/sh -c 'cd "$0" && exec "$@
 """
 
 
+class Network:
+    """A network of containers, apart from the machine's own."""
+
+    def __enter__(self) -> Network:
+        ready = ["sh", "-c", "ip link add bridge0 type bridge && ip link set bridge0 up && echo ready && exec sleep infinity"]
+        self._holder = subprocess.Popen(["unshare", "--net", *ready], stdout=subprocess.PIPE, text=True)
+        assert self._holder.stdout is not None
+        if self._holder.stdout.readline() != "ready\n":
+            raise ChildProcessError("there is no network for the containers: the reason is above")
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._holder.kill()
+        self._holder.communicate()
+
+    def run(self, *command: str) -> None:
+        subprocess.run(["nsenter", "--target", str(self._holder.pid), "--net", *command], check=True)
+
+
 class Container:
     """A running container. `with Container(...)` kills it at the end."""
 
@@ -63,9 +82,13 @@ class Container:
         user: str | None = None,
         is_read_only: bool = False,
         hostname: str = "container",
+        hosts: Mapping[str, str] | None = None,
         output: IO[str] | int | None = None,
     ) -> None:
-        """Start `command`, or the image's own, in the image that `build` has made in the folder `image`."""
+        """Start `command`, or the image's own, in the image that `build` has made in the folder `image`.
+
+        `hosts` has the addresses of host names, its own included, if there is a network.
+        """
         config = json.loads((image / "config.json").read_text())
         self.config = config
         self._environment = dict(each.split("=", 1) for each in config["Env"]) | dict(environment or {})
@@ -95,6 +118,7 @@ class Container:
                 ),
                 *(str(image / "root"), str(layer), self._user, hostname, "read-only" if is_read_only else "writable"),
                 *(config["WorkingDir"], "\n".join(f"{path}|{place}" for path, place in mounts.items())),
+                "\n".join(f"{address} {name}" for name, address in ({hostname: "127.0.0.1"} | dict(hosts or {})).items()),
                 *(command or config["Cmd"]),
             ],
             env=self._environment,
@@ -123,6 +147,17 @@ class Container:
             time.sleep(0.005)
         raise ChildProcessError("the container has no process")
 
+    @property
+    def root(self) -> Path:
+        """The container's file system, from outside. Its command may not run yet."""
+        root = Path(f"/proc/{self.first_process}/root")
+        deadline_s = time.monotonic() + 30
+        while os.path.samestat(root.stat(), Path("/").stat()):  # the mounts are being made
+            if self.process.poll() is not None or time.monotonic() > deadline_s:
+                raise ChildProcessError("the container did not get to its own file system")
+            time.sleep(0.005)
+        return root
+
     def inside(self, *namespaces: str) -> list[str]:
         """The beginning of a command that runs in namespaces of this container: its network, if none is named."""
         chosen = [f"--{name}" for name in namespaces or ("net",)]
@@ -130,7 +165,7 @@ class Container:
 
     def execute(self, *command: str, user: str | None = None, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
         """Run a command in the container, as `exec` of an engine does."""
-        enter = [*self.inside("mount", "net", "pid", "uts", "ipc"), f"--root=/proc/{self.first_process}/root", "--wd=/"]
+        enter = [*self.inside("mount", "net", "pid", "uts", "ipc"), f"--root={self.root}", "--wd=/"]
         as_user = ["chroot", f"--userspec={user or self._user}", "--groups=", "/", *command]
         return subprocess.run(
             [*enter, *as_user], env=self._environment, capture_output=True, text=True, timeout=timeout_s, check=False
@@ -138,11 +173,20 @@ class Container:
 
     def put(self, path: str, content: str, mode: int = 0o755) -> None:
         """Write a file into the container, as root."""
-        target = Path(f"/proc/{self.first_process}/root{path}")
+        target = self.root / path.lstrip("/")
         part = target.with_name(f"{target.name}.part")
         part.write_text(content)
         part.chmod(mode)
         part.rename(target)
+
+    def attach(self, network: Network, address: str) -> None:
+        """Connect the container to a network, with an address like 10.89.0.2."""
+        network.run(
+            "ip", "link", "add", f"to{self.first_process}", "type", "veth", "peer", "eth0", "netns", str(self.first_process)
+        )
+        network.run("ip", "link", "set", f"to{self.first_process}", "master", "bridge0", "up")
+        for command in (("addr", "add", f"{address}/24", "dev", "eth0"), ("link", "set", "eth0", "up")):
+            subprocess.run([*self.inside(), "ip", *command], check=True)
 
     def stop(self, timeout_s: float = 60) -> int:
         """Send the image's stop signal, and wait for the end; the exit code."""
