@@ -9,82 +9,22 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.support.servers.image_containers import READY, Running, running
 from tests.support.servers.kafka_server import HANG_S
-from tools.image.run import Container, Network
+from tools.image.run import Network
 
 pytestmark = pytest.mark.slow
 
-READY = "Kafka Server started"
 ANY_USER = "1234567:0"
 """As OpenShift chooses: a user id that the image has never heard of, in group 0."""
-
-CLIENT = """
-import sys
-from confluent_kafka import Consumer, Producer
-servers = sys.argv[1]
-sent = [b"one coffee", b"two teas"]
-producer = Producer({"bootstrap.servers": servers, "acks": "all"})
-for value in sent:
-    producer.produce("orders", value)
-assert producer.flush(60) == 0, "not all records were acknowledged"
-consumer = Consumer({"bootstrap.servers": servers, "group.id": "readers", "auto.offset.reset": "earliest"})
-consumer.subscribe(["orders"])
-got = []
-while len(got) < len(sent):
-    record = consumer.poll(60)
-    assert record is not None, f"nothing came after {got}"
-    assert record.error() is None, record.error()
-    got.append(record.value())
-consumer.close()
-assert got == sent, got
-print("ok")
-"""
-
-
-class Running:
-    """A container, with its output so far."""
-
-    def __init__(self, container: Container, output: Path) -> None:
-        self.container = container
-        self._output = output
-
-    @property
-    def printed(self) -> str:
-        return self._output.read_text(errors="replace")
-
-    def await_line(self, expression: str) -> str:
-        """Wait for a line that the expression matches; returns all lines."""
-        deadline_s = time.monotonic() + HANG_S
-        while re.search(expression, self.printed) is None:
-            assert self.container.process.poll() is None, f"the container has ended:\n{self.printed}"
-            assert time.monotonic() < deadline_s, f"no line matched {expression}:\n{self.printed}"
-            time.sleep(0.01)
-        return self.printed
-
-    def await_end(self) -> tuple[int, str]:
-        return self.container.process.wait(HANG_S), self.printed
-
-    def send_and_read(self, servers: str = "localhost:9092") -> None:
-        """Two records through librdkafka, from the container's network."""
-        command = [*self.container.inside(), sys.executable, "-c", CLIENT, servers]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
-        assert (done.returncode, done.stdout) == (0, "ok\n"), f"{done.stderr}\n{self.printed}"
-
-
-@contextmanager
-def running(image: Path, folder: Path, command: Sequence[str] | None = None, **options: Any) -> Iterator[Running]:
-    output = folder / f"output-{time.monotonic_ns()}"
-    with output.open("w") as written, Container(image, command, output=written, **options) as container:
-        yield Running(container, output)
 
 
 def volume(folder: Path, owner: tuple[int, int], mode: int) -> Path:
@@ -221,11 +161,18 @@ def test_compose_file_of_three_nodes(image: Path, tmp_path: Path) -> None:
             "-c",
             f"seq 100 | kafka-console-producer.sh --bootstrap-server {servers} --topic orders --producer-property acks=all",
         )
-        second.container.process.kill()
-        second.container.process.wait()
+        second.container.kill()
         read = ("--topic", "orders", "--from-beginning", "--max-messages", "100")
         lines = run("kafka-console-consumer.sh", "--bootstrap-server", servers, *read, on=third).splitlines()
         assert sorted(map(int, lines)) == list(range(1, 101))
+        run("ottla-health")
+        third.container.kill()
+        deadline_s = time.monotonic() + HANG_S
+        while (health := first.container.execute("ottla-health")).returncode == 0:
+            assert time.monotonic() < deadline_s, "a broker without controllers says that it is ready"
+            time.sleep(0.2)
+        assert re.match(r"no controller has answered for \d+ s: ", health.stdout)
+        run("ottla-health", "/healthz")
 
 
 # -- testcontainers

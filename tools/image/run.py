@@ -46,7 +46,9 @@ printf '%s\\n' "$volumes" | while IFS='|' read -r from to; do
 done
 mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
 if [ "$mode" = read-only ]; then mount -o remount,ro "$root"; fi
-exec chroot --userspec="$user" --groups= "$root" /bin/sh -c 'cd "$0" && exec "$@"' "$directory" "$@"
+# A change of the user takes away that the process dies with its parent: asked for again.
+exec chroot "$root" setpriv --reuid="${user%:*}" --regid="${user#*:}" --clear-groups --pdeathsig=KILL \\
+    /bin/sh -c 'cd "$0" && exec "$@"' "$directory" "$@"
 """
 
 
@@ -132,9 +134,15 @@ class Container:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.process.kill()
-        self.process.wait()
+        self.kill()
         self._layer.cleanup()
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL), with all of its processes. Harmless when it is gone."""
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(self.first_process, signal.SIGKILL)  # unshare ends with it
+            self.process.wait()
 
     @property
     def first_process(self) -> int:
