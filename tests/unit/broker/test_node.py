@@ -18,7 +18,7 @@ from ottla.broker.requests.context import future_of
 from ottla.broker.services import NodeServices, Services
 from ottla.config.broker import BrokerConfig
 from ottla.env import World
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import DIRECTORY_LOST, Uuid
 from ottla.link import Link
@@ -78,6 +78,19 @@ def on_stage(work: Callable[[Stage], Awaitable[None]]) -> None:
         await work(Stage(loop))
 
     loop.run(run())
+
+
+@pytest.mark.parametrize("roles", ["broker,controller", "controller"])
+def test_node_says_why_it_is_not_ready(roles: str) -> None:
+    async def work(stage: Stage) -> None:
+        node = await stage.start(roles)
+        assert (node.failure(), node.unready()) == (None, [])
+        await node.stop()
+        assert (node.failure(), node.unready()) == (None, ["the node is stopping"])
+        node.broken.set_result(OttlaError("all log directories have failed"))
+        assert (node.failure(), node.unready()) == ("all log directories have failed", ["all log directories have failed"])
+
+    on_stage(work)
 
 
 def registration(node: Node) -> BrokerRegistrationRequest:

@@ -336,16 +336,23 @@ def _format(config: BrokerConfig, settings: Mapping[str, str], container: Contai
 
 
 def check_writable(directory: str) -> None:
-    """Refuse a directory that this user cannot write to, and say which command on the host changes that."""
+    """Refuse a directory that this user may not write to, and say which command on the host changes that.
+
+    A disk that fails, or is mounted read-only, is left to the node: it may start without it.
+    """
     path = directory
-    while not os.path.exists(path):
-        path = os.path.dirname(path) or "."
-    if os.path.isdir(path) and not os.access(path, os.W_OK | os.X_OK):
+    try:
+        while not os.path.exists(path):
+            path = os.path.dirname(path) or "."
+        if not os.path.isdir(path) or os.access(path, os.W_OK | os.X_OK) or os.statvfs(path).f_flag & os.ST_RDONLY:
+            return
         found = os.stat(path)
-        raise OttlaError(
-            f"this user ({_user()}) cannot write to {path}, which belongs to user {found.st_uid} and group {found.st_gid} with "
-            f"mode {found.st_mode & 0o7777:o}. {_remedy(path, 'rwX')}"
-        )
+    except OSError:
+        return
+    raise OttlaError(
+        f"this user ({_user()}) cannot write to {path}, which belongs to user {found.st_uid} and group {found.st_gid} with "
+        f"mode {found.st_mode & 0o7777:o}. {_remedy(path, 'rwX')}"
+    )
 
 
 def _user() -> str:
