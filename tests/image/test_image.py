@@ -175,6 +175,37 @@ def test_compose_file_of_three_nodes(image: Path, tmp_path: Path) -> None:
         run("ottla-health", "/healthz")
 
 
+def test_compose_file_of_a_pipeline(image: Path, tmp_path: Path) -> None:
+    """The example of a map: an order in, an invoice out."""
+    if (spark := os.environ.get("OTTLA_SPARK_IMAGE")) is None:
+        pytest.skip("this needs an image with Spark in OTTLA_SPARK_IMAGE: tools.image build FOLDER EXTRAS=security,spark,java")
+    services = services_of("pipeline.yaml")
+    hosts = {"broker": "10.89.1.2", "pipeline": "10.89.1.3"}
+    broker, pipeline = services["broker"], services["pipeline"]
+    example = {Path(__file__).parents[2] / "examples" / "map": "/srv/pipeline"}
+    with ExitStack() as stack:
+        network = stack.enter_context(Network())
+        options = {"environment": broker["environment"], "is_read_only": broker["read_only"]}
+        node = stack.enter_context(running(image, tmp_path, hostname="broker", hosts=hosts, **options))
+        node.container.attach(network, hosts["broker"])
+        node.await_line(READY)
+        server = ("--bootstrap-server", "broker:19092")
+        for topic in ("orders", "invoices"):
+            assert node.container.execute("kafka-topics.sh", *server, "--create", "--topic", topic).returncode == 0
+        order = """echo '{"id": 1, "amount": 10}' | ottla produce orders"""
+        assert node.container.execute("sh", "-c", order).returncode == 0
+        runner = stack.enter_context(
+            running(Path(spark), tmp_path, pipeline["command"], hostname="pipeline", hosts=hosts, volumes=example)
+        )
+        runner.container.attach(network, hosts["pipeline"])
+        read = node.container.execute(
+            *("ottla", "consume", "invoices", "--from-beginning", "--max-messages", "1"), timeout_s=HANG_S
+        )
+        assert read.stdout == '{"order":1,"total":12.0}\n', f"{read.stderr}\n{runner.printed}"
+        health = runner.container.execute("ottla-health", "/ready")
+        assert health.returncode == 0, health.stdout
+
+
 # -- testcontainers
 
 
