@@ -367,7 +367,7 @@ class Node:
         if self._is_stopping:
             return ["the node is stopping"]
         if not self._is_up:
-            return ["the node is starting: it loads its logs, or waits for the controllers"]
+            return [f"the node is starting: {self._starting()[0]}"]
         services = self.pipeline.services
         assert services is not None, "the node is up"
         if self._broker is None:
