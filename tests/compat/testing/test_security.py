@@ -11,7 +11,7 @@ import kafka
 import pytest
 
 from ottla import Producer
-from ottla.errors import AuthenticationError, TopicAuthorizationError
+from ottla.errors import AuthenticationError, ClusterAuthorizationError, TopicAuthorizationError
 from ottla.testing import Broker, Security
 
 PASSWORD = 'wonder,land"=\\'
@@ -75,10 +75,11 @@ def test_access_is_allowed_and_denied_while_the_broker_runs(process: bool) -> No
     security = Security(users={"alice": "a"}, mechanism="PLAIN", tls=False, acls=True)
     with Broker(security=security, process=process) as broker:
         broker.create_topic("orders-1")
-        with Producer(broker.bootstrap_servers, config=broker.client_config("alice")) as producer:
-            with pytest.raises(TopicAuthorizationError):
-                producer.send("orders-1", b"too early").result()
-            broker.allow("alice", "write", topic="orders-", prefixed=True)
+        config = broker.client_config("alice")
+        with Producer(broker.bootstrap_servers, config=config) as producer, pytest.raises(ClusterAuthorizationError):
+            producer.send("orders-1", b"too early").result()  # who may write nowhere gets no producer id either
+        broker.allow("alice", "write", topic="orders-", prefixed=True)
+        with Producer(broker.bootstrap_servers, config=config) as producer:
             producer.send("orders-1", b"now").result()
             broker.deny("alice", "write", topic="orders-1")
             with pytest.raises(TopicAuthorizationError):

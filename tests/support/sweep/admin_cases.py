@@ -21,15 +21,25 @@ from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from ottla.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
+from ottla.wire.messages.create_delegation_token import CreateDelegationTokenRequest
 from ottla.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
+from ottla.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ottla.wire.messages.describe_acls import DescribeAclsRequest
 from ottla.wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from ottla.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from ottla.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from ottla.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -43,22 +53,28 @@ from ottla.wire.messages.describe_topic_partitions import (
 from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequestCursor as Cursor,
 )
+from ottla.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from ottla.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
 from ottla.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from ottla.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
+from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest
 from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 NOT_AT_THE_CONTROLLER = {
-    *("change, null", "change, same twice", "change a fixed setting of the broker", "alter a fixed setting of the broker")
+    *("change, null", "change, same twice", "change a fixed setting of the broker", "alter a fixed setting of the broker"),
+    *("users", "a user", "a user twice", "tokens"),
 }
-"""Cases that Apache's broker refuses and its controller accepts."""
+"""Cases that Apache's broker refuses and its controller accepts, or that its controller cannot answer."""
 
 Makers = dict[str, Callable[[int], Message | None]]
 
@@ -89,6 +105,17 @@ def tables_of_cases() -> dict[int, Callable[[str], Makers]]:
         ApiKey.LIST_CONFIG_RESOURCES: _config_resources,
         ApiKey.ALTER_CLIENT_QUOTAS: _quotas_altered,
         ApiKey.DESCRIBE_CLIENT_QUOTAS: _quotas,
+        ApiKey.DESCRIBE_ACLS: _acls,
+        ApiKey.CREATE_ACLS: _acls_created,
+        ApiKey.DELETE_ACLS: _acls_deleted,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _users_altered,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _users,
+        ApiKey.CREATE_DELEGATION_TOKEN: lambda _: {"token": lambda version: CreateDelegationTokenRequest(max_lifetime_ms=-1)},
+        ApiKey.RENEW_DELEGATION_TOKEN: lambda _: {"renew": lambda _: RenewDelegationTokenRequest(hmac=b"x" * 64)},
+        ApiKey.EXPIRE_DELEGATION_TOKEN: lambda _: {"expire": lambda _: ExpireDelegationTokenRequest(hmac=b"x" * 64)},
+        ApiKey.DESCRIBE_DELEGATION_TOKEN: lambda _: {"tokens": lambda _: DescribeDelegationTokenRequest(owners=None)},
+        ApiKey.SASL_HANDSHAKE: lambda _: {"handshake": lambda _: SaslHandshakeRequest(mechanism="PLAIN")},
+        ApiKey.SASL_AUTHENTICATE: lambda _: {"login": lambda _: SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret")},
         ApiKey.DESCRIBE_LOG_DIRS: _log_dirs,
         ApiKey.ALTER_REPLICA_LOG_DIRS: _move,
         ApiKey.ELECT_LEADERS: _elect,
@@ -274,6 +301,73 @@ def _config_resources(_: str) -> Makers:
             ListConfigResourcesRequest(resource_types=[TOPIC, BROKER, METRICS, GROUP]) if version else None
         ),
         "resources of no kind": lambda version: ListConfigResourcesRequest(resource_types=[1]) if version else None,
+    }
+
+
+def _acls(_: str) -> Makers:
+    def request(kind: int = 1, pattern: int = 1, name: str | None = None) -> Message:
+        return DescribeAclsRequest(
+            resource_type_filter=kind,
+            resource_name_filter=name,
+            pattern_type_filter=pattern,
+            operation=1,
+            permission_type=1,
+        )
+
+    return {"acls": lambda _: request(), "acls of a topic": lambda version: request(2, 3 if version else 1, "sweep")}
+
+
+def _acls_created(_: str) -> Makers:
+    def request() -> Message:
+        made = AclCreation(
+            resource_type=2,
+            resource_name="sweep",
+            resource_pattern_type=3,
+            principal="User:alice",
+            host="*",
+            operation=3,
+            permission_type=3,
+        )
+        return CreateAclsRequest(creations=[made])
+
+    return {"acl": lambda _: request(), "no acls": lambda _: CreateAclsRequest()}
+
+
+def _acls_deleted(_: str) -> Makers:
+    def request() -> Message:
+        wanted = DeleteAclsFilter(resource_type_filter=2, pattern_type_filter=3, operation=1, permission_type=1)
+        return DeleteAclsRequest(filters=[wanted])
+
+    return {"delete acls": lambda _: request(), "delete no acls": lambda _: DeleteAclsRequest()}
+
+
+def _users_altered(_: str) -> Makers:
+    def upsertion(name: str = "alice", mechanism: int = 1, iterations: int = 4096) -> ScramCredentialUpsertion:
+        return ScramCredentialUpsertion(
+            name=name, mechanism=mechanism, iterations=iterations, salt=b"salt", salted_password=b"x" * 32
+        )
+
+    def request(*made: ScramCredentialUpsertion, gone: str | None = None) -> Message:
+        deletions = [] if gone is None else [ScramCredentialDeletion(name=gone, mechanism=1)]
+        return AlterUserScramCredentialsRequest(upsertions=list(made), deletions=deletions)
+
+    return {
+        "add user": lambda _: request(upsertion()),
+        "add user, few iterations": lambda _: request(upsertion(iterations=1)),
+        "add user, many iterations": lambda _: request(upsertion(iterations=100_000)),
+        "add user, unknown mechanism": lambda _: request(upsertion(mechanism=9)),
+        "add user, no name": lambda _: request(upsertion("")),
+        "add user, twice": lambda _: request(upsertion("bob"), upsertion("bob", 2)),
+        "remove unknown user": lambda _: request(gone="nobody"),
+        "alter no users": lambda _: request(),
+    }
+
+
+def _users(_: str) -> Makers:
+    return {
+        "users": lambda _: DescribeUserScramCredentialsRequest(users=None),
+        "a user": lambda _: DescribeUserScramCredentialsRequest(users=[UserName(name="alice"), UserName(name="nobody")]),
+        "a user twice": lambda _: DescribeUserScramCredentialsRequest(users=[UserName(name="alice"), UserName(name="alice")]),
     }
 
 

@@ -85,6 +85,11 @@ class ConnectionInfo:
         """Until when nothing is read from it: its client is above its quota (`throttle.py`)."""
 
     @property
+    def is_forwarded(self) -> bool:
+        """Whether it stands for a client whose request a broker has passed on: such a peer has no port."""
+        return self.is_controller_listener and not self.peer[1]
+
+    @property
     def principal(self) -> Principal:
         return self._principal
 

@@ -38,8 +38,8 @@ _NO_TIME: Final = -1
 
 
 def handle(context: RequestContext, request: Message) -> Handled:
-    is_forwarded = context.connection.is_controller_listener
-    if not is_forwarded or context.api_key == ApiKey.DESCRIBE_DELEGATION_TOKEN:
+    is_forwarded = context.connection.is_forwarded
+    if not is_forwarded:
         _check_login(context)
     if isinstance(request, DescribeDelegationTokenRequest):
         return _describe(context, request)
@@ -52,6 +52,8 @@ def refuse(context: RequestContext, request: Any, error: KafkaError) -> Message:
     if not isinstance(request, CreateDelegationTokenRequest):
         response: Any = APIS[context.api_key].response_class()
         response.error_code = error.code
+        if error.code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED and hasattr(response, "expiry_timestamp_ms"):
+            response.expiry_timestamp_ms = _NO_TIME
         return response  # type: ignore[no-any-return]
     owner, requester = owner_of(request, context.connection.principal), context.connection.principal
     refusal = CreateDelegationTokenResponse(
