@@ -7,6 +7,7 @@ Nothing is negotiated, retried or hidden: a test can send what no client library
 """
 
 import socket
+import ssl
 from types import TracebackType
 from typing import Any
 
@@ -23,8 +24,17 @@ class ConnectionClosed(ConnectionError):
 class RawClient:
     """One connection to a broker. Use as a context manager, or call `close`."""
 
-    def __init__(self, port: int, host: str = "127.0.0.1", client_id: str | None = "raw", timeout_s: float = 60) -> None:
+    def __init__(
+        self,
+        port: int,
+        host: str = "127.0.0.1",
+        client_id: str | None = "raw",
+        timeout_s: float = 60,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._socket = socket.create_connection((host, port), timeout=timeout_s)
+        if tls is not None:
+            self._socket = tls.wrap_socket(self._socket, server_hostname=host)
         self._client_id = client_id
         self._correlation_id = 0
 

@@ -24,6 +24,7 @@ from tests.support.servers.apache_kafka import CLUSTER_ID, ApacheKafka
 from tests.support.servers.kafka_server import LOG_LEVELS, KafkaServer, ServerFailed, free_ports, properties_text
 from tests.support.servers.kafka_tools import KafkaTools
 from tests.support.servers.ottla_server import OTTLA, run_ottla
+from tests.support.servers.secured_nodes import SecuredNodes
 from tests.support.servers.three_nodes import JVM_FLAGS
 
 from ottla.errors import DecodeError
@@ -58,7 +59,9 @@ class MixedCluster:
         parts: Mapping[int, Part],
         settings: Mapping[str, object] | None = None,
         first_voters: Iterable[int] | None = None,
+        secured: SecuredNodes | None = None,
     ) -> None:
+        """With `secured` the nodes trust nobody but each other, and a PLAINTEXT client may do nothing."""
         self.kafka = kafka
         self.folder = folder
         self.parts = dict(parts)
@@ -67,6 +70,7 @@ class MixedCluster:
         self.ended_logs: dict[int, str] = dict.fromkeys(parts, "")
         self._settings = dict(settings or {})
         self._first_voters = None if first_voters is None else list(first_voters)
+        self._secured = secured
         ports = iter(free_ports(2 * len(parts)))
         self.broker_ports = {node: next(ports) for node in parts}
         self.controller_ports = {node: next(ports) for node in parts}
@@ -112,6 +116,7 @@ class MixedCluster:
             "log.dirs": self.data(node),
             **quorum,
             **SETTINGS,
+            **({} if self._secured is None else self._secured.properties(node, listeners)),
             **self._settings,
             **part.settings,
         }
@@ -127,6 +132,8 @@ class MixedCluster:
         options = []
         if self._first_voters is not None and "controller" in self.parts[node].roles:
             options = ["--standalone" if self._first_voters == [node] else "--no-initial-controllers"]
+        if self._secured is not None and "controller" in self.parts[node].roles:
+            options += self._secured.format_options
         if self.parts[node].maker == "apache":
             self.kafka.run_tool("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", self.config(node), *options)
             return
@@ -193,7 +200,8 @@ class MixedCluster:
             topic_name="__cluster_metadata", partitions=[DescribeQuorumRequestPartitionData(partition_index=0)]
         )
         try:
-            with RawClient(self.controller_ports[node], timeout_s=1) as client:
+            tls = None if self._secured is None else self._secured.node_context
+            with RawClient(self.controller_ports[node], timeout_s=1, tls=tls) as client:
                 response = client.request(DescribeQuorumRequest(topics=[asked]), 2)
         except (OSError, DecodeError):
             return None
