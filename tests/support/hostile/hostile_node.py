@@ -25,6 +25,7 @@ import pytest
 from tests.support.hostile.hostile_client import HostileClient
 from tests.support.logs.batches import make_batch, values_of
 from tests.support.peers.topics import describe_topic, make_topic
+from tests.support.servers.ottla_server import TALKATIVE
 
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.metadata import MetadataRequest
@@ -34,10 +35,6 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 PROBE_TOPIC = "probe-of-the-hostile"
 GROWTH_BYTES_MAX = 150_000_000
 IDLE_S_MAX = 120
-_TALKATIVE = (
-    "import sys, ottla.broker.requests.fault_log as log; log.LINES_PER_HOST = log.LINES_IN_ALL = 10**9; "
-    "import ottla.cli.main as cli; sys.exit(cli.main())"
-)
 
 
 class HostileNode:
@@ -56,7 +53,7 @@ class HostileNode:
         self._growth_bytes_max = growth_bytes_max
         arguments = ["up", "--port", "0", "--data", str(self.data), "--json", *settings]
         self._process = subprocess.Popen(
-            [*command_prefix, sys.executable, "-c", _TALKATIVE, *arguments],
+            [*command_prefix, *TALKATIVE, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self.log_path.open("wb"),

@@ -20,6 +20,12 @@ StartServer = Callable[..., KafkaServer]
 """`start_ottla` or `ApacheKafka.start_server`."""
 
 OTTLA = (sys.executable, "-m", "ottla.cli.main")
+_WITHOUT_LIMITS = (
+    "import sys, ottla.broker.requests.fault_log as log; log.LINES_PER_HOST = log.LINES_IN_ALL = 10**9; "
+    "import ottla.cli.main as cli; sys.exit(cli.main())"
+)
+TALKATIVE = (sys.executable, "-c", _WITHOUT_LIMITS)
+"""The same without a limit on the log's lines about peers."""
 
 
 def run_ottla(*arguments: object, stdin: str = "", timeout_s: float = HANG_S) -> subprocess.CompletedProcess[str]:

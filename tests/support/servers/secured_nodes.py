@@ -8,13 +8,14 @@
 """
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tests.support.servers.certificates import Authority, Issued
-from tests.support.servers.kafka_server import free_ports
+from tests.support.servers.kafka_server import HANG_S, KafkaServer, free_ports, start_on_free_ports
+from tests.support.servers.ottla_server import OTTLA, format_ottla
 
 BOSS = "boss"
 BOSS_PASSWORD = "boss-secret"
@@ -124,3 +125,21 @@ class SecuredNodes:
         context = ssl.create_default_context(cafile=self.authority.certificate)
         context.load_cert_chain(shown.certificate, shown.key)
         return context
+
+
+def start_secured(
+    secured: SecuredNodes, settings: Mapping[str, object] | None = None, command: Sequence[str] = OTTLA
+) -> KafkaServer:
+    """An Ottla node that is broker and controller, with the certificate of node 1."""
+
+    def make() -> KafkaServer:
+        ports = free_ports(2)
+        listeners = [f"PLAINTEXT://127.0.0.1:{ports[0]}", f"CONTROLLER://127.0.0.1:{ports[1]}"]
+        properties = {
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{ports[1]}",
+            **secured.properties(1, listeners),
+            **(settings or {}),
+        }
+        return KafkaServer([*command, "server", "start"], properties, None, name="Ottla")
+
+    return start_on_free_ports(make, lambda server: format_ottla(server.properties, options=secured.format_options), HANG_S)
