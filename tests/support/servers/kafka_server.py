@@ -9,6 +9,7 @@ import atexit
 import shutil
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import tempfile
@@ -128,8 +129,11 @@ class KafkaServer:
         properties: Mapping[str, object],
         data_dir: str | Path | None,
         name: str = "Apache Kafka",
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        """With `tls` the first listener is a secured one: it is ready when it answers before the login."""
         keep()
+        self._tls = tls
         self.name = name
         self._folder = Path(tempfile.mkdtemp(prefix="ottla-kafka-"))
         self.data_dir = Path(data_dir) if data_dir is not None else self._folder / "data"
@@ -163,11 +167,20 @@ class KafkaServer:
 
     def start(self, ready_timeout_s: float = HANG_S) -> None:
         """Start the process and return when it answers."""
+        self.launch()
+        self.await_ready(ready_timeout_s)
+
+    def launch(self) -> None:
+        """Start the process."""
         config = self._folder / "server.properties"
         config.write_text(properties_text(self.properties))
         with open(self._log_path, "ab") as log:
             self._process = subprocess.Popen([*self._command, str(config)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         atexit.register(self.kill)
+
+    def await_ready(self, ready_timeout_s: float = HANG_S) -> None:
+        """Return when the process answers."""
+        assert self._process is not None, "it is launched"
         deadline = time.monotonic() + ready_timeout_s
         while not self._answers():
             if self._process.poll() is not None:
@@ -218,6 +231,9 @@ class KafkaServer:
     def _answers(self) -> bool:
         try:
             with socket.create_connection((self._host, self.port), timeout=5) as connection:
+                if self._tls is not None:
+                    with self._tls.wrap_socket(connection, server_hostname=self._host) as encrypted:
+                        return answers_api_versions(encrypted)
                 return broker_count(connection) > 0 if "broker" in self._roles else answers_api_versions(connection)
         except OSError:
             return False
