@@ -6,9 +6,10 @@ splitters may share that buffer, because nothing stays in it between calls. A fr
 buffer, and the rest of it is received straight into that.
 
 A size that is negative or beyond the limit raises `InvalidFrame` before anything is allocated; the stream is then unusable.
-A peer may announce a size and never send the bytes, so beyond `AT_ONCE_BYTES` a frame's buffer grows as it fills. For every
-frame above `FREE_BYTES` the splitter calls `reserve` before it allocates. If that refuses, the splitter `is_starved` and takes
-no bytes until `grow` succeeds. When such a frame is complete, exactly its size has been reserved.
+A peer may announce a size and never send the bytes: the first buffer of a frame of which little has come is `FIRST_BYTES`, and
+beyond `AT_ONCE_BYTES` it grows as it fills. For every frame above `FREE_BYTES` the splitter calls `reserve` before it allocates
+more than the first. If that refuses, the splitter `is_starved` and takes no bytes until `grow` succeeds. When such a frame is
+complete, exactly its size has been reserved.
 
 A client's splitter uses the buffers of large frames again (`reuses`): fresh pages for a fetch's megabytes cost more processor
 time than the bytes received into them. It takes a buffer back only if nothing refers to it or views it any more.
@@ -25,6 +26,9 @@ _SIZE: Final = Struct(">i")
 READ_AHEAD_BYTES: Final = 64 * 1024
 FREE_BYTES: Final = READ_AHEAD_BYTES
 """Frames up to this size need no reservation: they fit into the read-ahead that every connection has anyway."""
+
+FIRST_BYTES: Final = 4 * 1024
+"""Thousands of connections that send a size and nothing else hold no more than this each."""
 
 AT_ONCE_BYTES: Final = (1 << 20) + FREE_BYTES
 """Frames up to this size get their whole buffer at once. Producers send no more than this by default."""
@@ -181,7 +185,8 @@ class FrameSplitter:
         if self._reuses and REUSED_BYTES_MIN <= size <= REUSED_BYTES_MAX:
             self._frame = frame = self._kept_buffer(size)
         else:
-            self._frame = frame = bytearray(size if size <= FREE_BYTES else self._granted_capacity(here))
+            at_first = min(size, FIRST_BYTES)
+            self._frame = frame = bytearray(at_first if here < at_first else self._granted_capacity(here))
         frame[:here] = self._ahead_view[start:filled]
 
     def _kept_buffer(self, size: int) -> bytearray:
@@ -208,6 +213,8 @@ class FrameSplitter:
     def _granted_capacity(self, capacity: int) -> int:
         """The new size of the frame's buffer, which has `capacity` bytes now: larger if `reserve` grants more."""
         size, reserve = self._frame_size, self._reserve
+        if size <= FREE_BYTES:
+            return size
         at_least = min(size, capacity + STEP_BYTES_MIN)
         preferred = size if size <= AT_ONCE_BYTES else min(size, capacity + max(AT_ONCE_BYTES, min(capacity, STEP_BYTES_MAX)))
         for wanted in (preferred, at_least):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.errors import DecodeError
-from ottla.wire.framing import AT_ONCE_BYTES, FREE_BYTES, REUSED_BYTES_MIN, FrameSplitter, InvalidFrame
+from ottla.wire.framing import AT_ONCE_BYTES, FIRST_BYTES, FREE_BYTES, REUSED_BYTES_MIN, FrameSplitter, InvalidFrame
 
 FRAMES = st.lists(st.binary(max_size=40), max_size=8)
 
@@ -112,15 +112,28 @@ class Store:
 def test_a_frame_of_default_producer_size_gets_its_buffer_at_once() -> None:
     store = Store(1 << 30)
     splitter = FrameSplitter(1 << 30, reserve=store.reserve)
-    splitter.feed((1 << 20).to_bytes(4, "big") + b"x")
+    splitter.feed((1 << 20).to_bytes(4, "big") + bytes(FIRST_BYTES))
     assert store.asked == [1 << 20]
     assert splitter.reserved_bytes == 1 << 20
-    assert len(splitter.writable()) == (1 << 20) - 1
-    (frame,) = splitter.feed(bytes((1 << 20) - 1))
+    assert len(splitter.writable()) == (1 << 20) - FIRST_BYTES
+    (frame,) = splitter.feed(bytes((1 << 20) - FIRST_BYTES))
     assert len(frame) == 1 << 20
     assert splitter.reserved_bytes == 0
     assert splitter.feed(framed([bytes(FREE_BYTES)]))
     assert store.asked == [1 << 20], "small frames need no reservation"
+
+
+@pytest.mark.parametrize("size", [FREE_BYTES, 1 << 20, 100_000_000])
+def test_a_size_alone_takes_little_memory(size: int) -> None:
+    store = Store(1 << 30)
+    splitter = FrameSplitter(size, reserve=store.reserve)
+    splitter.feed(size.to_bytes(4, "big"))
+    assert len(splitter.writable()) == FIRST_BYTES
+    splitter.feed(bytes(FIRST_BYTES - 1))
+    assert len(splitter.writable()) == 1
+    assert not store.asked
+    splitter.feed(b"x")
+    assert len(splitter.writable()) == min(size, AT_ONCE_BYTES + FIRST_BYTES) - FIRST_BYTES, "it means to send the rest"
 
 
 def test_buffer_of_a_huge_frame_grows_as_bytes_arrive() -> None:
@@ -148,20 +161,21 @@ def test_splitter_is_starved_until_grow_succeeds() -> None:
     splitter = FrameSplitter(1 << 20, bytearray(100), reserve=store.reserve)
     data = bytes(range(200)) * 500
     stream = framed([b"small", data, b"next"])
-    assert splitter.feed(stream[:60]) == [b"small"]
+    begun = 9 + 4 + FIRST_BYTES
+    assert splitter.feed(stream[:begun]) == [b"small"]
     assert splitter.is_starved
     assert not splitter.grow()
     assert splitter.reserved_bytes == 0
-    store.left = FREE_BYTES + 60
+    store.left = FREE_BYTES + FIRST_BYTES
     assert splitter.grow()
     assert not splitter.is_starved
     room = len(splitter.writable())
     assert room == FREE_BYTES
-    assert splitter.feed(stream[60 : 60 + room]) == []
+    assert splitter.feed(stream[begun : begun + room]) == []
     assert splitter.is_starved
     store.left = 1 << 20
     assert splitter.grow()
-    assert splitter.feed(stream[60 + room :]) == [data, b"next"]
+    assert splitter.feed(stream[begun + room :]) == [data, b"next"]
     assert splitter.is_between_frames
 
 
