@@ -4,19 +4,24 @@ Each test attacks a node for a few seconds. The bystander's longest wait is at m
 and the node's memory stays below `MEMORY_BYTES_MAX`. docs/decisions/0009 has the promises.
 """
 
+import contextlib
 from collections.abc import Iterator
 
 import pytest
 from tests.support.hostile import attacks
-from tests.support.hostile.attacking import attack, make_producers
+from tests.support.hostile.attacking import WAIT_S_MAX, attack, make_producers
 from tests.support.hostile.attacks import MEGABYTE
+from tests.support.hostile.bystander import Bystander
+from tests.support.hostile.hostile_client import many_open_files
 from tests.support.hostile.hostile_node import HostileNode, linux_only
 from tests.support.logs.batches import T0
-from tests.support.peers.topics import make_topic
+from tests.support.peers.topics import await_true, make_topic
 
 from ottla.records.compression import Codec
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
@@ -46,6 +51,50 @@ def test_recompression(node: HostileNode, codec: str, level: int, connections: i
         batch = attacks.one_record(attacks.two_letters(31 * MEGABYTE), Codec.ZSTD, level=19)
     assert len(batch) < 200_000
     attack(node, [attacks.produce(topic, batch)], connections)
+
+
+def test_recompression_for_clients_that_have_gone(node: HostileNode) -> None:
+    """What was sent is work for half a minute; when the clients have gone, nobody waits for it."""
+    topic = "gone"
+    make_topic(node.bootstrap, topic, configs={"compression.type": "gzip", "compression.gzip.level": 9})
+    frame = attacks.produce(topic, attacks.one_record(attacks.two_letters(31 * MEGABYTE), Codec.ZSTD, level=19))
+    node.await_idle()
+    clients = [node.connect() for _ in range(20)]
+    for client in clients:
+        client.send_bytes(frame * 3)
+    await_true(lambda: node.memory_bytes > node.memory_bytes_before + 20_000_000, "the work to begin")
+    for client in clients:
+        client.close()
+    before_s = node.cpu_s
+    node.await_idle()
+    assert node.cpu_s - before_s < 8
+    assert "gone-0: " not in node.log
+
+
+def test_settings_of_everything_for_200_connections(node: HostileNode) -> None:
+    names = [f"described-{number}" for number in range(20)]
+    with node.connect() as client:
+        wanted = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+        assert not any(each.error_code for each in client.request(CreateTopicsRequest(topics=wanted), 7).topics)
+    resources = [DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None) for name in names]
+    resources.append(DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None))
+    ask = DescribeConfigsRequest(resources=resources, include_synonyms=True, include_documentation=True)
+    attack(node, [attacks.frame(ask, 4)], 200)
+
+
+@pytest.mark.parametrize("sent", [b"\x05\xf5\xe1\x00", b"\0\0\xff\xff"])
+def test_thousands_of_connections_that_send_a_size_and_nothing_else(node: HostileNode, sent: bytes) -> None:
+    node.await_idle()
+    node.forget_peak()
+    before = node.memory_bytes
+    with many_open_files(), contextlib.ExitStack() as stack, Bystander(node.port, "bystander", node.pid) as during:
+        for _ in range(2000):
+            stack.enter_context(node.connect()).send_bytes(sent)
+        node.must_serve()
+    assert during.worst_s < 2 * WAIT_S_MAX  # all of them close at once in the end
+    assert node.memory_bytes_peak - before < 60_000_000
+    node.await_idle()
+    assert node.memory_bytes - before < 40_000_000
 
 
 @slow

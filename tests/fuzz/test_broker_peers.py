@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.support.hostile.hostile_client import HostileClient
+from tests.support.hostile.hostile_client import HostileClient, many_open_files
 from tests.support.hostile.hostile_node import HostileNode, linux_only
 from tests.support.logs.batches import make_batch
 from tests.support.peers.topics import await_true, make_topic
@@ -115,11 +115,8 @@ def _unharmed(node: HostileNode) -> Iterator[None]:
 
 @pytest.fixture
 def many_files() -> Iterator[None]:
-    """Raises this process's limit on open files to its maximum."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with many_open_files():
+        yield
 
 
 def all_of_it(correlation_id: int = 7) -> bytes:

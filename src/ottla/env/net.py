@@ -86,6 +86,13 @@ class Stream(Protocol):
         """The certificate that the peer has shown and that was found valid, DER. None: it has shown none, or no TLS."""
         ...
 
+    def has_lost_peer(self, *, or_half: bool) -> bool:
+        """Whether the peer has broken the connection, or with `or_half` has only closed its side of it.
+
+        For an owner that has paused: it is not told before it resumes.
+        """
+        ...
+
     def send(self, parts: Sequence[Sendable]) -> None: ...
 
     def pause(self) -> None:

@@ -347,6 +347,11 @@ class SimStream:
     def peer_certificate(self) -> bytes | None:
         return None
 
+    def has_lost_peer(self, *, or_half: bool) -> bool:
+        if self.is_over:
+            return True
+        return self._end is not None and (or_half or self._end[0] is not None)
+
     # Sending
 
     def send(self, parts: Sequence[Sendable]) -> None:

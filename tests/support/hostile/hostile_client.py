@@ -1,6 +1,9 @@
 """A raw client that can also behave badly: half-close, send in pieces, never read."""
 
+import resource
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tests.support.peers.raw_client import RawClient
 
@@ -39,3 +42,14 @@ class HostileClient(RawClient):
         except (BlockingIOError, ConnectionError):
             pass
         return sent
+
+
+@contextmanager
+def many_open_files() -> Iterator[int]:
+    """Raises this process's limit on open files to its maximum, which is the value."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        yield hard
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

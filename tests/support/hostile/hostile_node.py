@@ -64,7 +64,7 @@ class HostileNode:
         if not line:
             self._process.wait(30)
             raise AssertionError(f"the node did not start: {self.log}")
-        self.bootstrap = str(json.loads(line)["bootstrap_servers"])
+        self.bootstrap = str(json.loads(line)["bootstrap_servers"]).split(",")[0]
         self.port = int(self.bootstrap.rpartition(":")[2])
         self.must_serve()
         self.memory_bytes_before = self.memory_bytes

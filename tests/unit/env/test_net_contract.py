@@ -280,6 +280,25 @@ def test_sending_to_a_closed_peer_ends_the_stream_later(place: Place) -> None:
     place.run(check())
 
 
+def test_an_owner_that_has_paused_can_ask_whether_its_peer_has_gone(place: Place) -> None:
+    async def check() -> None:
+        server, _, client, _ = await pair(place)
+        server.pause()
+        client.send([b"a request"])
+        await asyncio.sleep(0.05)
+        assert not server.has_lost_peer(or_half=True)
+        client.close()
+        for _ in range(100):
+            if server.has_lost_peer(or_half=True):
+                break
+            await asyncio.sleep(0.01)
+        assert server.has_lost_peer(or_half=True)
+        server.close()
+        assert server.has_lost_peer(or_half=False)
+
+    place.run(check())
+
+
 def test_connecting_to_a_closed_port_raises(place: Place) -> None:
     async def check() -> None:
         listener = await place.server.listen(place.host, 0, Acceptor())

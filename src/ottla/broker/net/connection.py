@@ -90,6 +90,7 @@ class Connection:
             splitter.limit(min(request_bytes_max, info.login.receive_bytes_max))
             info.login.on_open = lambda: splitter.limit(request_bytes_max)
         self._on_ended = on_ended
+        info.end_if_gone = self._end_if_gone
         self._frames: deque[bytearray] = deque()  # complete, not handled yet
         self._replies: deque[Parked | list[Part]] = deque()  # begins with a parked request
         self._is_paused = False
@@ -152,8 +153,15 @@ class Connection:
 
     def ended(self, error: OSError | None) -> None:
         self._is_closing = True
+        self.info.end_if_gone = None
         self._drop_work()
         self._on_ended(self)
+
+    def _end_if_gone(self) -> None:
+        """Nobody awaits what is done for a client that has gone. Records sent with acks=0 are stored if it said goodbye."""
+        or_half = all(not isinstance(reply, Parked) or reply.is_awaited for reply in self._replies)
+        if not self._is_closing and self.stream.has_lost_peer(or_half=or_half):
+            self.end()
 
     # Handling
 

@@ -46,6 +46,7 @@ class ConnectionInfo:
         "_principal",
         "client_software_name",
         "client_software_version",
+        "end_if_gone",
         "grants",
         "id",
         "is_controller_listener",
@@ -81,6 +82,8 @@ class ConnectionInfo:
         """See `Authorization.grants_of`: None until they are asked for."""
         self.login: Login | None = None
         """None: the listener has no SASL, or the connection is logged in for good."""
+        self.end_if_gone: Callable[[], None] | None = None
+        """Ends the connection if its peer has gone, which is not noticed while a request is at work: nothing is read then."""
         self.muted_until_s = 0.0
         """Until when nothing is read from it: its client is above its quota (`throttle.py`)."""
 

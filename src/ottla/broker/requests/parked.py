@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 PARSED_ON_LOOP_BYTES = 32 * 1024
 """Larger requests are parsed in a worker thread, Produce only with many elements: 60,000 take 0.1 to 0.2 s."""
 
+NO_ACKS, ANY_ACKS = 0, 1
+
 PARSED_BYTES_PER_BYTE = 25
 PARSED_BYTES_MAX = 32 << 20
 """How much memory a parsed request and its response take: for each element up to 250 bytes, and 250 more in the response."""
@@ -82,6 +84,11 @@ class Parked:
         the next one may be appended while this one waits for replicas or the disk.
         """
         return self._route.key == ApiKey.PRODUCE and not self.pending.holds_back
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a client waits for the response. One that wants none may have gone, and wants its records stored."""
+        return getattr(self.request, "acks", ANY_ACKS) != NO_ACKS
 
     def abandon(self) -> None:
         """The connection has gone."""

@@ -31,8 +31,14 @@ SLICE_S = 0.010
 FIRST_SLICE_S = 0.002
 """Shorter, because every connection may have one in the same turn of the loop."""
 
+FIRST_SLICES_MAX = 10
+"""So many first slices may be used up in one turn of the loop. Work that comes after them waits for its turn at once."""
+
 SMALL_CALL_BYTES = 8 << 20
 """Off-loop calls with up to this much memory do not wait for larger ones."""
+
+WATCH_S = 1.0
+"""How often a large call looks whether its client is still there."""
 
 T = TypeVar("T")
 
@@ -43,6 +49,10 @@ class Resumed(Protocol):
     @property
     def is_done(self) -> bool:
         """Whether nothing waits for the call any more, so that it need not run."""
+        ...
+
+    def end_if_gone(self) -> None:
+        """End the connection if its client has gone; then nothing waits any more."""
         ...
 
     def resume(self, value: Any, failure: BaseException | None) -> None:
@@ -100,7 +110,7 @@ class SlicedWork(Pending):
                 if wanted is not None and not scheduler.memory.reserve(self._context.connection.id, self, wanted):
                     return
                 if scheduler.now_s() >= until_s:
-                    scheduler.put(self._context.connection.id, self._next_slice)
+                    scheduler.put(self._context.connection.id, self.take_slice)
                     return
         except StopIteration as end:
             self._end_work()
@@ -151,7 +161,7 @@ class SlicedWork(Pending):
         if pool is not None:
             pool.give_back(self.reserved_bytes)
 
-    def _next_slice(self) -> None:
+    def take_slice(self) -> None:
         began_s = self._scheduler.now_s()
         self.run(began_s + SLICE_S)
         self._context.held_s += self._scheduler.now_s() - began_s
@@ -165,7 +175,12 @@ class SlicedWork(Pending):
         if self.is_done:
             return  # its connection has gone
         self._value_sent, self._failure_sent = value, failure
-        self._scheduler.put(self._context.connection.id, self._next_slice)
+        self._scheduler.put(self._context.connection.id, self.take_slice)
+
+    def end_if_gone(self) -> None:
+        end_if_gone = self._context.connection.end_if_gone
+        if end_if_gone is not None:
+            end_if_gone()
 
     def answer_now(self) -> None:
         if self.ended_with is not None:
@@ -204,23 +219,35 @@ class Scheduler:
         self.now_s = asyncio.get_running_loop().time if now_s is None else now_s
         self._waiting: RoundRobin[Callable[[], None]] = RoundRobin()
         self._is_scheduled = False
+        self._first_slices = 0
+        """How many first slices were used up in this turn of the loop."""
         self._small = OffLoopCalls(self)
-        self._large = OffLoopCalls(self)
+        self._large = OffLoopCalls(self, watches=True)
         self.memory = RequestMemory()
 
     def start(self, context: RequestContext, steps: Steps[Handled]) -> Handled:
         """Run the first slice: returns the response if that was all, else a `Pending` whose rest waits in the scheduler."""
         work = SlicedWork(self, context, steps)
+        if self._first_slices >= FIRST_SLICES_MAX:
+            work.hold()
+            self.put(context.connection.id, work.take_slice)
+            return work
         work.run(self.now_s() + FIRST_SLICE_S)
         if work.ended_with is not None:
             return work.ended_with
         if not work.is_done:
             work.hold()
+            if not self._first_slices:
+                asyncio.get_running_loop().call_soon(self._allow_first_slices)
+            self._first_slices += 1
             return work
         response, failure = work.outcome
         if failure is not None:
             raise failure
         return response
+
+    def _allow_first_slices(self) -> None:
+        self._first_slices = 0
 
     def put(self, owner: int, run: Callable[[], None]) -> None:
         """Call `run` when it is the turn of `owner`; it should return after about `SLICE_S`."""
@@ -246,10 +273,12 @@ class Scheduler:
 class OffLoopCalls:
     """Calls for worker threads, one at a time."""
 
-    __slots__ = ("_running", "_scheduler", "_waiting")
+    __slots__ = ("_running", "_scheduler", "_waiting", "_watches")
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, *, watches: bool = False) -> None:
+        """`watches`: calls may take seconds, and are not made, or are ended, for a client that has gone."""
         self._scheduler = scheduler
+        self._watches = watches
         self._waiting: RoundRobin[tuple[Resumed, OffLoop]] = RoundRobin()
         self._running: asyncio.Task[None] | None = None
 
@@ -262,6 +291,8 @@ class OffLoopCalls:
         try:
             while self._waiting:
                 work, wanted = self._waiting.take()
+                if self._watches:
+                    work.end_if_gone()
                 if work.is_done:
                     continue  # its connection has gone
                 await self._run_one(work, wanted)
@@ -270,12 +301,30 @@ class OffLoopCalls:
             self._running = None
 
     async def _run_one(self, work: Resumed, wanted: OffLoop) -> None:
+        watch = Watch(work) if self._watches else None
         try:
             value = await self._scheduler.workers.run(wanted.call)
         except Exception as failure:
             work.resume(None, failure)
         else:
             work.resume(value, None)
+        finally:
+            if watch is not None:
+                watch.timer.cancel()
+
+
+class Watch:
+    """Looks now and then whether the client of a call that runs is still there. The call asks whether it is wanted."""
+
+    __slots__ = ("_work", "timer")
+
+    def __init__(self, work: Resumed) -> None:
+        self._work = work
+        self.timer = asyncio.get_running_loop().call_later(WATCH_S, self._look)
+
+    def _look(self) -> None:
+        self._work.end_if_gone()
+        self.timer = asyncio.get_running_loop().call_later(WATCH_S, self._look)
 
 
 class Pauses:
@@ -317,6 +366,9 @@ class AwaitedCall(Generic[T]):
     @property
     def is_done(self) -> bool:
         return self.ended.done()
+
+    def end_if_gone(self) -> None:
+        """Others may wait for it, too."""
 
     def resume(self, value: Any, failure: BaseException | None) -> None:
         if self.ended.done():

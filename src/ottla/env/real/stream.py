@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import select
 import socket
 from collections import deque
 from collections.abc import Sequence
@@ -34,6 +35,9 @@ PARTS_PER_CALL = 512
 
 LINGER_S = 1.0
 """How long a cleanly closed stream waits for the peer to close too. See `_linger`."""
+
+HALF_CLOSED: int = getattr(select, "POLLRDHUP", 0)
+"""Elsewhere than on Linux only connections that are broken are noticed."""
 
 MORE_FOLLOWS: int = getattr(socket, "MSG_MORE", 0)
 BYTE_TYPES = (bytes, bytearray, memoryview)
@@ -77,6 +81,13 @@ class RealStream:
 
     def peer_certificate(self) -> bytes | None:
         return None
+
+    def has_lost_peer(self, *, or_half: bool) -> bool:
+        if self._is_over:
+            return True
+        poll = select.poll()
+        poll.register(self._fd, HALF_CLOSED if or_half else 0)  # that it is broken is always told
+        return bool(poll.poll(0))
 
     # Receiving
 

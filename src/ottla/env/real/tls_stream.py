@@ -205,6 +205,9 @@ class TlsStream:
     def peer_certificate(self) -> bytes | None:
         return None if self._tls is None or self._is_shaking else self._tls.getpeercert(binary_form=True)
 
+    def has_lost_peer(self, *, or_half: bool) -> bool:
+        return self._is_over or self._inner.has_lost_peer(or_half=or_half)
+
     def pause(self) -> None:
         self._is_reading = False
         self._inner.pause()

@@ -150,6 +150,9 @@ class HeldStream:
     def peer_certificate(self) -> bytes | None:
         return self.stream.peer_certificate()
 
+    def has_lost_peer(self, *, or_half: bool) -> bool:
+        return self.stream.has_lost_peer(or_half=or_half)
+
     def send(self, parts: Sequence[Sendable]) -> None:
         if self._holds_out:
             self._queue.extend(parts)

@@ -133,6 +133,27 @@ def test_parked_requests_are_abandoned_with_the_connection(play: Play) -> None:
     play(act)
 
 
+@pytest.mark.parametrize("acks", [0, 1])
+def test_client_that_goes_while_its_request_is_at_work_is_noticed(play: Play, acks: int) -> None:
+    """A connection with a request behind the one at work is not read, so its end is not seen by itself."""
+
+    async def act(stage: Any) -> None:
+        server, client = stage.server, await stage.client()
+        client.send(produce("park a", 1, acks=acks), shake("next", 2))
+        await client.silence()
+        (connection,) = server.listeners.connections
+        connection.info.end_if_gone()
+        assert server.listeners.connections == [connection], "it is there"
+        client.stream.close()
+        await asyncio.sleep(0.1)
+        assert server.listeners.connections == [connection], "it is not read, so it is not known yet"
+        connection.info.end_if_gone()
+        await asyncio.sleep(0.1)
+        assert server.parked["a"].is_abandoned == (acks != 0), "records that nobody wants acknowledged are stored"
+
+    play(act)
+
+
 def test_large_reply_is_sent_once_if_the_next_request_closes_the_connection(play: Play) -> None:
     async def act(stage: Any) -> None:
         server, client = stage.server, await stage.client()

@@ -13,8 +13,10 @@ from ottla.broker.requests import memory
 from ottla.broker.requests.context import ConnectionInfo, Handled, Pending, PendingTask, RequestContext, future_of
 from ottla.broker.requests.scheduler import (
     FIRST_SLICE_S,
+    FIRST_SLICES_MAX,
     SLICE_S,
     SMALL_CALL_BYTES,
+    WATCH_S,
     BackgroundPauses,
     Pauses,
     RoundRobin,
@@ -471,5 +473,65 @@ def test_work_within_work_is_gone_once_it_has_ended() -> None:
             assert gone() is None
         finally:
             gc.enable()
+
+    virtual(scenario())
+
+
+def test_first_slices_of_many_connections_do_not_add_up() -> None:
+    async def scenario() -> None:
+        scheduler = Scheduler()
+        loop = asyncio.get_running_loop()
+
+        def steps() -> Steps[Handled]:
+            for _ in range(3):
+                spend(FIRST_SLICE_S)
+                yield None
+            return MetadataResponse()
+
+        begun_s = loop.time()
+        works: list[Any] = [in_slices(context_of(scheduler, number), steps()) for number in range(200)]
+        assert loop.time() - begun_s < (FIRST_SLICES_MAX + 1) * FIRST_SLICE_S
+        assert all([await future_of(work) for work in works])
+        begun_s = loop.time()
+        in_slices(context_of(scheduler), steps())
+        assert loop.time() > begun_s, "in a later turn there are first slices again"
+
+    virtual(scenario())
+
+
+def test_large_call_is_watched_and_not_made_for_a_client_that_has_gone() -> None:
+    async def scenario() -> None:
+        scheduler, workers = Scheduler(), LateWorkers()
+        scheduler.workers = workers
+        looked: list[int] = []
+
+        def work(connection: int, size_bytes: int) -> Any:
+            def steps() -> Steps[Handled]:
+                yield OffLoop(lambda: None, size_bytes)
+                return MetadataResponse()
+
+            context = context_of(scheduler, connection)
+            found: Any = in_slices(context, steps())
+
+            def end_if_gone() -> None:
+                looked.append(connection)
+                if connection == 2:
+                    found.abandon()
+
+            context.connection.end_if_gone = end_if_gone
+            return found
+
+        first, second, third = work(1, SMALL_CALL_BYTES + 1), work(2, SMALL_CALL_BYTES + 1), work(3, SMALL_CALL_BYTES)
+        await asyncio.sleep(3.5 * WATCH_S)
+        assert looked == [1] * len(looked)
+        assert len(looked) >= 3, "the small call is not watched"
+        workers.end_first()
+        workers.end_first()
+        await turns()
+        assert first.is_done
+        assert third.is_done
+        assert second.is_done
+        assert looked[-1] == 2
+        assert not workers.begun, "nobody waits for the second call"
 
     virtual(scenario())

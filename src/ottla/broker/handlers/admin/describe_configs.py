@@ -16,6 +16,7 @@ from ottla.broker.handlers.admin.config_changes import require_access
 from ottla.broker.handlers.admin.config_entries import LOGGER_SOURCE, EntryMaker
 from ottla.broker.requests.context import Handled, RequestContext
 from ottla.broker.requests.scheduler import in_slices
+from ottla.env import Reserve
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import topic_name_fault
@@ -35,16 +36,29 @@ if TYPE_CHECKING:
 ENTRIES_MAX = 60_000
 """A response with this many entries takes no further resource; that is all settings of 1,700 topics."""
 
+ENTRY_BYTES = 700
+"""With synonyms. While a response is made it is about three times as large as when it is encoded."""
+ENTRIES = {ResourceType.TOPIC: 40, ResourceType.BROKER: 260}
+ENTRIES_OF_OTHERS = 20
+FREE_ENTRIES = 300
+"""Smaller responses reserve no memory: one broker, a few topics."""
+
 
 def handle(context: RequestContext, request: DescribeConfigsRequest) -> Handled:
     resources = request.resources
     if len(resources) > 1:
         resources = list({(each.resource_type, each.resource_name): each for each in resources}.values())
     maker = EntryMaker(context.services.settings, request.include_synonyms, request.include_documentation)
-    return in_slices(context, _describe_all(_results(context, maker, resources)))
+    return in_slices(context, _describe_all(_results(context, maker, resources), _expected_entries(resources)))
 
 
-def _describe_all(results: Iterator[DescribeConfigsResult]) -> Steps[Handled]:
+def _expected_entries(resources: Iterable[DescribeConfigsResource]) -> int:
+    return min(ENTRIES_MAX, sum([ENTRIES.get(each.resource_type, ENTRIES_OF_OTHERS) for each in resources]))  # type: ignore[call-overload]
+
+
+def _describe_all(results: Iterator[DescribeConfigsResult], expected_entries: int) -> Steps[Handled]:
+    if expected_entries > FREE_ENTRIES:
+        yield Reserve(expected_entries * ENTRY_BYTES)
     response = DescribeConfigsResponse()
     for result in results:
         response.results.append(result)
