@@ -62,3 +62,5 @@ class World(NamedTuple):
     """Reads facts about the machine; None: it is not looked at, as in the simulator and for brokers in users' tests."""
     supervisor: Supervisor | None = None
     """The service manager; None: this process was started by something else."""
+    return_memory: Callable[[], None] | None = None
+    """Hands freed memory back to the system, in a worker thread; None: there is nothing to hand back, as in the simulator."""

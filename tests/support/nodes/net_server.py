@@ -23,7 +23,7 @@ from ottla.broker.requests.context import CloseConnection, Handled, Pending, Req
 from ottla.broker.requests.pipeline import HandlerModule, RequestPipeline
 from ottla.broker.services import Services
 from ottla.config.listeners import Listener
-from ottla.env import Network, Sendable, Stream, TlsOptions, World
+from ottla.env import InlineWorkers, Network, Sendable, Stream, TlsOptions, World
 from ottla.env.net import DEFAULT_OPTIONS, SocketOptions
 from ottla.errors import BrokenInvariant, DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode
@@ -71,7 +71,7 @@ class EchoServer:
         """How long a handler takes, in virtual time."""
         self.metadata = MetadataResponse()
         self.pipeline = RequestPipeline(cast(Services, services), self._load)
-        world = cast(World, SimpleNamespace(network=network))
+        world = cast(World, SimpleNamespace(network=network, compute=InlineWorkers(), return_memory=None))
         self.listeners = Listeners(world, settings if settings is not None else NetSettings(), self.pipeline)
 
     async def start(self, host: str = "127.0.0.1", names: Sequence[str] = ("PLAINTEXT",)) -> int:

@@ -19,6 +19,7 @@ from ottla.broker.net.tls_connection import TlsConnection
 from ottla.broker.requests.audit_log import audit_levels
 from ottla.broker.requests.context import ConnectionInfo
 from ottla.broker.requests.login import Login
+from ottla.broker.requests.memory import FreedMemory
 from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.broker.requests.quotas import ClientQuotas
 from ottla.broker.requests.request_log import request_log
@@ -35,6 +36,8 @@ SHORT_OF_MEMORY_SCAN_S = 1.0
 SCANS_PER_IDLE_TIME = 16
 """An idle connection is closed at most two sixteenths of connections.max.idle.ms too late."""
 GRACE_S = 2.0
+CONNECTION_BYTES, TLS_CONNECTION_BYTES = 8 << 10, 48 << 10
+"""What an idle connection has taken, about."""
 DEFAULT_BUFFER_BYTES = 102_400
 DEFAULT_BACKLOG = 50
 TURNED_AWAY_MAX = 1000
@@ -136,6 +139,7 @@ class Listeners:
         self.memory = pipeline.scheduler.memory.limit_frames(
             settings.queued_max_request_bytes, settings.socket_request_max_bytes, self._scan_soon
         )
+        self._freed = self.memory.freed = FreedMemory(world.compute, world.return_memory)
 
     @property
     def connections(self) -> list[Connection]:
@@ -232,6 +236,7 @@ class Listeners:
 
     def _stop_accepting(self) -> None:
         self._is_serving = False
+        self._freed.close()
         for timer in (self._scan_timer, self._rate_timer):
             if timer is not None:
                 timer.cancel()
@@ -317,6 +322,7 @@ class Listeners:
     def _connection_ended(self, connection: Connection) -> None:
         listener = self._connections.pop(connection)
         listener.limits.remove(listener.count, connection.info.peer[0])
+        self._freed.note(TLS_CONNECTION_BYTES if listener.security.uses_tls else CONNECTION_BYTES)
         self._counters.open -= 1
         if self._is_serving:
             self._admit()

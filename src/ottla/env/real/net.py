@@ -21,7 +21,7 @@ from ottla.env.tls import ShownCertificate, TlsOptions
 if TYPE_CHECKING:
     import ssl
 
-    from ottla.env.real.tls_stream import TlsStream
+    from ottla.env.real.tls_stream import Handshakes, TlsStream
 
 logger = logging.getLogger("ottla.net")
 
@@ -112,6 +112,7 @@ class RealListener:
         self._socket = sock
         self._accept = accept
         self._context = context
+        self._handshakes: Handshakes | None = None
         self._ciphertext = memoryview(bytearray(TLS_BUFFER_BYTES)) if context is not None else None
         self._is_paused = False
         self._pause_timer: asyncio.TimerHandle | None = None
@@ -169,11 +170,13 @@ class RealListener:
             sock.close()  # the peer reset it while it waited in the backlog
             return
         if self._context is not None:
-            from ottla.env.real.tls_stream import TlsStream  # late: few nodes use TLS
+            from ottla.env.real.tls_stream import Handshakes, TlsStream  # late: few nodes use TLS
 
+            if self._handshakes is None:
+                self._handshakes = Handshakes()
             assert isinstance(stream, RealStream)
             assert self._ciphertext is not None
-            stream = TlsStream.accepted(stream, self._context, self._ciphertext)
+            stream = TlsStream.accepted(stream, self._context, self._ciphertext, self._handshakes)
         owner = self._accept(stream)
         if owner is None:
             stream.shut()

@@ -22,6 +22,7 @@ from functools import partial
 from ottla.env.net import Sendable, StreamOwner
 from ottla.env.real.stream import BYTE_TYPES, RealStream
 from ottla.env.real.tls_errors import explain, explain_client, is_no_tls
+from ottla.env.tls import TlsFailed
 
 RECEIVE_BYTES = 65_536
 """How much ciphertext is received per call: four full TLS records."""
@@ -41,6 +42,15 @@ INTERNAL_ERROR = bytes.fromhex("15 0303 0002 0250")
 TURN_BYTES = 524_288
 """How much is encrypted in one turn of the loop, about half a millisecond."""
 
+HANDSHAKES_MAX = 1024
+"""So many handshakes of clients may be under way: each holds 46 KB. Another one ends the oldest."""
+
+HANDSHAKE_S_MAX = 30.0
+"""How long a handshake may take from its first byte on. A client that says nothing at all has the time of an idle one."""
+
+HANDSHAKES_TURN_S = 0.005
+"""How much of one turn of the loop handshakes take; those of others wait."""
+
 
 class TlsStream:
     """One encrypted connection: a paused `Stream` after `handshake` (outbound), or at once (accepted)."""
@@ -49,6 +59,7 @@ class TlsStream:
         "_address",
         "_failure",
         "_handshake",
+        "_handshakes",
         "_held",
         "_held_bytes",
         "_incoming",
@@ -85,6 +96,7 @@ class TlsStream:
         self._held: deque[Sendable] = deque()  # plaintext that is not encrypted yet
         self._held_bytes = 0
         self._is_accepted = False
+        self._handshakes: Handshakes | None = None
         self._is_shaking = True
         self._is_reading = False
         self._is_scheduled = False
@@ -102,10 +114,11 @@ class TlsStream:
         return cls(inner, owner, wrap, address, memoryview(bytearray(RECEIVE_BYTES)))
 
     @classmethod
-    def accepted(cls, inner: RealStream, context: ssl.SSLContext, buffer: memoryview) -> TlsStream:
+    def accepted(cls, inner: RealStream, context: ssl.SSLContext, buffer: memoryview, handshakes: Handshakes) -> TlsStream:
         """The listening side. Its owner is set after the call; a failed handshake is reported to `ended`."""
         stream = cls(inner, None, partial(context.wrap_bio, server_side=True), "", buffer)
         stream._is_accepted = True
+        stream._handshakes = handshakes
         return stream
 
     # Handshake
@@ -140,7 +153,21 @@ class TlsStream:
             self._is_shaking = False
             self._shaken(None)
 
+    def shake_in_turn(self) -> None:
+        """Go on with a handshake that had to wait."""
+        if self._is_shaking and not self._is_over:
+            self._inner.resume()
+            self._shake()
+
+    def wait_for_turn(self) -> None:
+        self._inner.pause()
+
+    def give_up(self, reason: str) -> None:
+        """End a handshake that is under way."""
+        self._fail(TlsFailed(reason))
+
     def _shaken(self, error: ssl.SSLError | None) -> None:
+        self._leave_handshakes()
         future = self._handshake
         if future is not None:
             if future.done():
@@ -153,6 +180,11 @@ class TlsStream:
             self._fail(error)
         elif self._is_reading:
             self._pump()
+
+    def _leave_handshakes(self) -> None:
+        handshakes, self._handshakes = self._handshakes, None
+        if handshakes is not None:
+            handshakes.end(self)
 
     @property
     def tls(self) -> ssl.SSLObject:
@@ -172,7 +204,9 @@ class TlsStream:
         self._incoming.write(self._received[:count])
         if not self._is_shaking:
             self._pump()
-        elif self._handshake is None or not self._handshake.done():
+        elif self._handshakes is not None:
+            self._handshakes.shake(self)
+        elif self._handshake is not None and not self._handshake.done():
             self._shake()
 
     def drained(self) -> None:
@@ -181,6 +215,7 @@ class TlsStream:
 
     def ended(self, error: OSError | None) -> None:
         self._is_over = True
+        self._leave_handshakes()
         self._drop_held()
         if self._handshake is None:
             if self.owner is not None:
@@ -260,6 +295,7 @@ class TlsStream:
     def shut(self) -> None:
         """Close the socket without calling `ended`."""
         self._is_over = True
+        self._leave_handshakes()
         self._drop_held()
         self._inner.owner = None  # a failed send may have left a report of it on the loop
         self._inner.shut()
@@ -387,6 +423,7 @@ class TlsStream:
 
     def _say_goodbye(self) -> None:
         self._is_over = True
+        self._leave_handshakes()
         self._is_reading = False
         self._drop_held()
         if self._tls is None or self._is_shaking:
@@ -403,15 +440,86 @@ class TlsStream:
         else:
             self._failure = error
         self._is_over = True
+        self._leave_handshakes()
         self._drop_held()
         if self._is_accepted and is_no_tls(error):
             self._inner.send([INTERNAL_ERROR])  # OpenSSL sends none, and the peer would see no more than a closed connection
         self._flush()
         # `ended` reports the failure later. A client that we refuse must be able to read the alert: no reset.
         if self._is_accepted and self._is_shaking:
+            self._tls = self._incoming = self._outgoing = None  # it takes a while
             self._inner.close_when_sent()
         else:
             self._inner.close()
+
+
+class Handshakes:
+    """The handshakes of a listener's clients that are under way: their number, their time, and their share of the loop."""
+
+    __slots__ = ("_is_scheduled", "_loop", "_spent_s", "_timer", "_under_way", "_waiting")
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._under_way: dict[TlsStream, float] = {}
+        """When each has begun, the oldest first."""
+        self._waiting: deque[TlsStream] = deque()
+        self._spent_s = 0.0
+        """In this turn of the loop."""
+        self._is_scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def shake(self, stream: TlsStream) -> None:
+        """Bytes have come for a handshake: go on with it, now or when it is its turn."""
+        if stream not in self._under_way:
+            self._begin(stream)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._take_turn)
+        if self._waiting or self._spent_s >= HANDSHAKES_TURN_S:
+            stream.wait_for_turn()
+            self._waiting.append(stream)
+        else:
+            self._go_on(stream)
+
+    def end(self, stream: TlsStream) -> None:
+        """It is over, one way or the other."""
+        self._under_way.pop(stream, None)
+        if self._timer is not None and not self._under_way:
+            self._timer.cancel()
+            self._timer = None
+
+    def _begin(self, stream: TlsStream) -> None:
+        if len(self._under_way) >= HANDSHAKES_MAX:
+            oldest = next(iter(self._under_way))
+            oldest.give_up(f"its handshake was the oldest of {HANDSHAKES_MAX} that had not ended, and others wait")
+        self._under_way[stream] = self._loop.time()
+        if self._timer is None:
+            self._timer = self._loop.call_later(HANDSHAKE_S_MAX, self._expire)
+
+    def _go_on(self, stream: TlsStream) -> None:
+        began_s = self._loop.time()
+        stream.shake_in_turn()
+        self._spent_s += self._loop.time() - began_s
+
+    def _take_turn(self) -> None:
+        self._is_scheduled = False
+        self._spent_s = 0.0
+        waiting = self._waiting
+        while waiting and self._spent_s < HANDSHAKES_TURN_S:
+            self._go_on(waiting.popleft())
+        if waiting and not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._take_turn)
+
+    def _expire(self) -> None:
+        self._timer = None
+        now_s = self._loop.time()
+        while self._under_way:
+            stream, began_s = next(iter(self._under_way.items()))
+            if now_s < began_s + HANDSHAKE_S_MAX:
+                self._timer = self._loop.call_at(began_s + HANDSHAKE_S_MAX, self._expire)
+                return
+            stream.give_up(f"its handshake had not ended after {HANDSHAKE_S_MAX:.0f} s")
 
 
 class _RestOfRange:

@@ -66,3 +66,15 @@ def return_large_memory() -> None:
 
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, RETURNED_BYTES)
+
+
+def return_freed_memory() -> None:
+    """Hand back what the C library keeps of freed blocks: 45 ms for 460 MB. Allocations of other threads wait for parts of it.
+
+    A block that is still in use keeps all below it in a heap that only shrinks at its end.
+    """
+    import ctypes
+
+    return_large_memory()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

@@ -14,7 +14,7 @@ from ottla.env.real.loop_watch import RealLoopWatch
 from ottla.env.real.net import RealNetwork
 from ottla.env.real.randomness import RealRandomness
 from ottla.env.real.usage import process_usage
-from ottla.env.real.workers import ThreadWorkers, compute_workers
+from ottla.env.real.workers import ThreadWorkers, compute_workers, return_freed_memory
 from ottla.env.world import World
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def real_world() -> Iterator[World]:
             compute,
             _KeySets(),
             _System(),
+            return_memory=return_freed_memory,
         )
     finally:
         watch.stop()

@@ -9,9 +9,9 @@ from tests.support.nodes.held_partitions import virtual
 
 from ottla.broker.requests import memory
 from ottla.broker.requests.context import ConnectionInfo, Handled, PendingTask, RequestContext
-from ottla.broker.requests.memory import GRACE_S
+from ottla.broker.requests.memory import BURST_BYTES, GRACE_S, QUIET_S, FreedMemory
 from ottla.broker.requests.scheduler import FIRST_SLICE_S, Scheduler, SlicedWork, in_slices
-from ottla.env import Reserve, Steps
+from ottla.env import InlineWorkers, Reserve, Steps
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.sim.loop import VirtualLoop
@@ -136,5 +136,29 @@ def test_work_that_must_not_be_cancelled_is_waited_for() -> None:
         requests.may_end.set()
         await asyncio.sleep(0.1)
         assert requests.begun == [0, 1, 2]
+
+    virtual(scenario())
+
+
+def test_memory_goes_back_to_the_system_after_a_burst_once_it_is_quiet() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        returned_s: list[float] = []
+        freed = FreedMemory(InlineWorkers(), lambda: returned_s.append(loop.time()))
+        freed.note(BURST_BYTES // 2)
+        await asyncio.sleep(10 * QUIET_S)
+        assert not returned_s, "that is no burst"
+        for _ in range(10):  # it goes on
+            freed.note(BURST_BYTES)
+            await asyncio.sleep(QUIET_S / 2)
+        assert not returned_s
+        await asyncio.sleep(3 * QUIET_S)
+        assert len(returned_s) == 1
+        await asyncio.sleep(100 * QUIET_S)
+        assert len(returned_s) == 1, "an idle node does nothing"
+        freed.note(BURST_BYTES)
+        freed.close()
+        await asyncio.sleep(3 * QUIET_S)
+        assert len(returned_s) == 1
 
     virtual(scenario())

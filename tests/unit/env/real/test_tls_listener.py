@@ -1,6 +1,7 @@
 """A TLS listener: handshakes, certificates of clients, large replies in pieces, renewed certificates, peers without TLS."""
 
 import asyncio
+import contextlib
 import os
 import socket
 import ssl
@@ -13,6 +14,7 @@ from tests.support.servers.tls_server import TestCertificates
 
 from ottla.env.disk import OpenMode
 from ottla.env.net import Sendable, Stream
+from ottla.env.real import tls_stream
 from ottla.env.real.disk import RealDisk
 from ottla.env.real.net import RealListener, RealNetwork
 from ottla.env.tls import TlsFailed, TlsOptions
@@ -198,6 +200,91 @@ async def test_a_client_that_says_nothing_costs_no_tls_state(certificates: TestC
     peer.stream.close()
     assert await peer.end is None
     client.close()
+    door.listener.close()
+
+
+def first_message(certificates: TestCertificates) -> bytes:
+    """How a client begins a handshake."""
+    received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client_context(certificates).wrap_bio(received, sent, server_hostname="localhost").do_handshake()
+    return sent.read()
+
+
+async def test_the_oldest_of_many_unfinished_handshakes_ends(
+    certificates: TestCertificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls_stream, "HANDSHAKES_MAX", 3)
+    door = Door()
+    port = await door.open(options_for(certificates))
+    hello = first_message(certificates)
+    clients, peers = [], []
+    for _ in range(5):
+        client = socket.create_connection(("127.0.0.1", port))
+        clients.append(client)
+        client.sendall(hello)
+        peers.append(await door.peers.get())
+        await asyncio.to_thread(client.recv, 1)  # the node has answered: its handshake is under way
+    for peer, client in zip(peers[:2], clients[:2], strict=True):
+        client.close()
+        assert "oldest of 3 that had not ended" in str(await peer.end)
+    assert not any(peer.end.done() for peer in peers[2:])
+    # Those who end theirs are not counted, and are served all the while.
+    for _ in range(5):
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=client_context(certificates), server_hostname="localhost"
+        )
+        peer = await door.peers.get()
+        writer.write(b"hello")
+        await peer.arrived.wait()
+        writer.close()
+        assert await peer.end is None
+        del reader
+    for client in clients:
+        client.close()
+    door.listener.close()
+
+
+async def test_a_handshake_that_has_begun_has_to_end(certificates: TestCertificates, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_stream, "HANDSHAKE_S_MAX", 0.2)
+    door = Door()
+    port = await door.open(options_for(certificates))
+    silent, begun = (socket.create_connection(("127.0.0.1", port)) for _ in range(2))
+    silent_peer, begun_peer = [await door.peers.get() for _ in range(2)]
+    begun.sendall(first_message(certificates)[:20])
+    peers = [silent_peer, begun_peer]
+    peers.sort(key=lambda peer: peer.stream.peer != silent.getsockname())
+    text = "had not ended after 0 s"
+    await asyncio.sleep(0.3)
+    begun.close()
+    assert text in str(await peers[1].end)
+    assert not peers[0].end.done(), "who says nothing is idle"
+    silent.close()
+    door.listener.close()
+
+
+async def test_handshakes_take_turns_with_the_rest_of_the_loop(
+    certificates: TestCertificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls_stream, "HANDSHAKES_TURN_S", 1e-9)  # the first of a turn uses it up
+    door = Door()
+    port = await door.open(options_for(certificates))
+    pairs = await asyncio.gather(
+        *(
+            asyncio.open_connection("127.0.0.1", port, ssl=client_context(certificates), server_hostname="localhost")
+            for _ in range(20)
+        )
+    )
+    for number, (_, writer) in enumerate(pairs):
+        writer.write(b"%d" % number)
+    peers = [await door.peers.get() for _ in pairs]
+    for peer in peers:
+        await peer.arrived.wait()
+    assert {bytes(peer.bytes_received) for peer in peers} == {b"%d" % number for number in range(20)}
+    for _, writer in pairs:
+        writer.close()
+    for peer in peers:
+        assert await peer.end is None
     door.listener.close()
 
 
