@@ -22,7 +22,6 @@ from ottla.ids import ANONYMOUS
 from ottla.metadata.acls import Operation, ResourceType
 from ottla.metadata.controller.delegation_tokens import REQUESTER_SINCE, owner_of
 from ottla.metadata.delegation_tokens import principal_of, token_hmac, without_token
-from ottla.wire.api_table import ApiKey
 from ottla.wire.apis import APIS
 from ottla.wire.base import Message
 from ottla.wire.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
