@@ -182,7 +182,8 @@ class AioKafkaTransactions:
 
     def abandon(self) -> None:
         """Cancel its tasks at once."""
-        self._loop.loop.call_soon_threadsafe(self._loop.loop.stop)
+        if not self._loop.loop.is_closed():  # else it was closed by the test
+            self._loop.loop.call_soon_threadsafe(self._loop.loop.stop)
 
     def _do(self, step: Coroutine[Any, Any, object]) -> None:
         from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
