@@ -10,9 +10,9 @@ from pathlib import Path
 
 from documents import write_or_check
 
+from ottla.config.client.build import Treatment, treatment_of
 from ottla.config.client.kinds import ADMIN, CONSUMER, PRODUCER, ClientKind
 from ottla.config.client.security import OWN_KEYWORDS, TOKEN
-from ottla.config.client.treatments import Treatment, treatment_of
 from ottla.config.values import ConfigType
 
 TARGET = Path(__file__).resolve().parent.parent / "src" / "ottla" / "client" / "keywords.py"

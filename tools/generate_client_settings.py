@@ -10,11 +10,11 @@ from pathlib import Path
 
 from documents import code, table, write_or_check
 
+from ottla.config.client.build import Treatment, treatment_of
 from ottla.config.client.classes import ASSIGNORS, PARTITIONERS, SERIALIZERS
 from ottla.config.client.kinds import ADMIN, CONSUMER, KINDS, PRODUCER, ClientKind
 from ottla.config.client.names import OTHER_LIBRARIES, RETIRED
 from ottla.config.client.security import OWN_KEYWORDS
-from ottla.config.client.treatments import Treatment, treatment_of
 from ottla.config.client.words import words_of
 from ottla.config.values import format_value
 

@@ -17,6 +17,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.runtime.activation import BOOTSTRAP_CHECKPOINT
+from ottla.broker.scram_arguments import parse_scram
+from ottla.config.broker import BrokerConfig
 from ottla.env import OpenMode
 from ottla.errors import OttlaError, remedy_for
 from ottla.ids import Uuid, uuid_text
@@ -100,8 +102,6 @@ async def format_if_new(
     metadata log's directory is not formatted and others are: with a new metadata log, their partitions would belong to no
     topic. Raises it too if a folder holds other files: the operator may have named the wrong one.
     """
-    from ottla.config.broker import BrokerConfig
-
     config = BrokerConfig.from_settings(settings)
     disk, metadata_directory = world.disk, config.log.metadata_log_dir
     metas = {path: _read_meta(disk, path) for path in sorted({*config.log.log_dirs, metadata_directory})}
@@ -238,7 +238,6 @@ def _logins(world: World, options: FormatOptions, metadata_version: int) -> list
     if metadata_version < features.SCRAM_FROM:
         needed = features.metadata_version_name(features.SCRAM_FROM)
         raise FormatRefused(f"--add-scram needs metadata.version {needed} or more: leave it out, or take a newer version")
-    from ottla.broker.scram_arguments import parse_scram
 
     return [parse_scram(each, lambda: world.randomness.new_uuid() + world.randomness.new_uuid()) for each in options.scram]
 

@@ -18,6 +18,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from ottla.broker.background import watched
+from ottla.broker.channel.forwarded import LocalChannel
 from ottla.broker.checks.at_start import AtStart
 from ottla.broker.logins import NodeLogins
 from ottla.broker.metadata_cache import MetadataCache
@@ -35,6 +36,7 @@ from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.broker.requests.quotas import ClientQuotas
 from ottla.broker.runtime.cluster_metrics import ElectionCounter
 from ottla.broker.runtime.controller import ControllerRuntime
+from ottla.broker.runtime.controller_registration import ControllerRegistrar
 from ottla.broker.runtime.metadata_loader import MetadataLoader
 from ottla.broker.runtime.quorum import QuorumRuntime
 from ottla.broker.runtime.snapshot_writer import SnapshotWriter
@@ -43,6 +45,7 @@ from ottla.broker.services import NodeServices, Services
 from ottla.broker.settings import BrokerSettings
 from ottla.broker.storage import Storage
 from ottla.broker.supervision import Supervision
+from ottla.broker.tls_stores import TlsStores
 from ottla.config.values import InvalidConfig
 from ottla.errors import BrokenInvariant, OttlaError
 from ottla.log.directories.log_directory import DirectoryWorld
@@ -169,10 +172,6 @@ class Node:
         node = self._open_metadata(quorum, controller_endpoints)
         channel = self._channel(node, is_alone)
         if config.is_controller and not is_alone:
-            from ottla.broker.runtime.controller_registration import (
-                ControllerRegistrar,  # late: a quorum of one needs none of it
-            )
-
             self._registrar = ControllerRegistrar(node.controller, channel)
             self._stopping.push_async_callback(self._registrar.close)
         if config.is_broker:
@@ -221,8 +220,6 @@ class Node:
         """Note what the TLS listeners show, for changes while the node runs."""
         config = self._settings.current
         if any(config.listener_security[each.name].uses_tls for each in config.listeners):
-            from ottla.broker.tls_stores import TlsStores  # late: few nodes use TLS
-
             self._settings.stores = TlsStores(self._world.network, self._settings.static, config)
 
     async def _start_broker(
@@ -265,8 +262,6 @@ class Node:
 
     def _channel(self, node: NodeServices, is_alone: bool) -> ControllerChannel:
         if is_alone:
-            from ottla.broker.channel.local import LocalChannel
-
             return LocalChannel(node)
         from ottla.broker.channel.links import Address, ControllerLinks
         from ottla.broker.channel.remote import RemoteChannel

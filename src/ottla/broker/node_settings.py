@@ -11,6 +11,7 @@ from ottla.broker.settings import BrokerSettings
 from ottla.config.broker import BrokerConfig
 from ottla.config.broker_log import BrokerLogConfig
 from ottla.config.listeners import SECURITY_PROTOCOLS, Listener
+from ottla.config.notices import notices
 from ottla.log.compaction.plan import CleanerSettings
 from ottla.metadata.controller.state import ControllerSettings
 from ottla.metadata.delegation_tokens import TokenSettings
@@ -21,8 +22,6 @@ logger = logging.getLogger("ottla.node")
 
 def warn_of_settings(settings: Mapping[str, str]) -> None:
     """Log a warning for each setting that has no effect here."""
-    from ottla.config.notices import notices
-
     for notice in notices(settings):
         logger.warning("%s", notice)
 

@@ -29,6 +29,8 @@ from ottla.client.admin.configs import (
 )
 from ottla.client.admin.topic_descriptions import list_topics
 from ottla.client.cluster import Cluster
+from ottla.config.broker_keys import BROKER_KEYS
+from ottla.config.topic_keys import TOPIC_KEYS
 from ottla.config.values import parse_duration_ms
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -74,8 +76,6 @@ def complete_settings(ctx: click.Context, param: click.Parameter, incomplete: st
     is_of_broker = is_of_broker or bool(ctx.params.get("broker") or ctx.params.get("broker_defaults"))
     sign = "=" if param.name in ("to_set", "add_config") else ""
     done, comma, rest = incomplete.rpartition(",")
-    from ottla.config.broker_keys import BROKER_KEYS  # late: only completion needs the tables
-    from ottla.config.topic_keys import TOPIC_KEYS
 
     table = BROKER_KEYS if is_of_broker else TOPIC_KEYS
     return [f"{done}{comma}{name}{sign}" for name in sorted(table) if name.startswith(rest)]

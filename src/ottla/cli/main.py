@@ -13,9 +13,11 @@ from collections.abc import Sequence
 import click
 
 from ottla import __version__
+from ottla.cli.common.explanations import explain
 from ottla.cli.common.output import say, warn
 from ottla.cli.common.spelling import Commands, repeat_flags
 from ottla.errors import OttlaError
+from ottla.errors.texts import near_words
 
 # verb → (module, attribute, one-line help shown without importing the module)
 VERBS: dict[str, tuple[str, str, str]] = {
@@ -159,7 +161,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _show(mistake)
         sys.exit(mistake.exit_code)
     except (OttlaError, OSError) as error:
-        from ottla.cli.common.explanations import explain
         from ottla.config.values import InvalidConfig  # late: only errors need it
 
         warn(explain(error), lines=isinstance(error, InvalidConfig))
@@ -207,8 +208,6 @@ def _unexpected(mistake: click.ClickException, words: str) -> str:
 
 def _likely(mistake: click.NoSuchOption) -> list[str]:
     """The options that an unknown one may stand for: similar ones, without those that are only there to be refused."""
-    from ottla.errors.texts import near_words
-
     if mistake.ctx is None:
         return []
     options = [each for each in mistake.ctx.command.get_params(mistake.ctx) if isinstance(each, click.Option)]

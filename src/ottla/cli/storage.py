@@ -14,8 +14,17 @@ import click
 
 from ottla.cli.common.options import json_option
 from ottla.cli.common.output import print_json, say
+from ottla.cli.common.references import resolved
 from ottla.cli.common.spelling import Commands
-from ottla.config.samples import ADMIN_PROPERTIES, USERS
+from ottla.config.java_properties import parse_properties
+from ottla.config.samples import ADMIN_PROPERTIES, USERS, one_node, three_nodes
+from ottla.config.values import InvalidConfig
+from ottla.env import InlineWorkers
+from ottla.env.real.disk import RealDisk
+from ottla.env.real.randomness import RealRandomness
+from ottla.errors import OttlaError
+from ottla.ids import uuid_text
+from ottla.log.directories.meta_properties import VERSION, MetaProperties, read_meta_properties
 from ottla.metadata import features
 
 if TYPE_CHECKING:
@@ -130,9 +139,6 @@ storage.add_command(feature_dependencies)
 @storage.command("random-uuid")
 def random_uuid() -> None:
     """Print a new id, for a cluster or a directory."""
-    from ottla.env.real.randomness import RealRandomness
-    from ottla.ids import uuid_text
-
     say(uuid_text(RealRandomness().new_uuid()))
 
 
@@ -213,7 +219,6 @@ def sample(folder: Path, nodes: int, host: str, port: int, secure: bool) -> None
 
     The first lines of each file say how to format the log directory and start the node.
     """
-    from ottla.config.samples import one_node, three_nodes
     from ottla.env.real.certificates import write_secret
 
     if nodes == 2:
@@ -255,10 +260,7 @@ def _from_files(arguments: Iterable[str]) -> list[str]:
 
 def read_config(path: Path) -> BrokerConfig:
     """The settings of a server.properties. An invalid one raises an error that names the file."""
-    from ottla.cli.common.references import resolved
     from ottla.config.broker import BrokerConfig
-    from ottla.config.java_properties import parse_properties
-    from ottla.config.values import InvalidConfig
 
     try:
         return BrokerConfig.from_settings(resolved(parse_properties(path.read_bytes())))
@@ -293,12 +295,6 @@ def _section(title: str, lines: Iterable[str]) -> None:
 
 def look_at_directories(directories: Iterable[str]) -> tuple[list[str], Mapping[str, str] | None, list[str]]:
     """The directories that exist, the meta.properties of the first, and the problems found."""
-    from ottla.env import InlineWorkers
-    from ottla.env.real.disk import RealDisk
-    from ottla.errors import OttlaError
-    from ottla.ids import uuid_text
-    from ottla.log.directories.meta_properties import VERSION, MetaProperties, read_meta_properties
-
     disk = RealDisk(InlineWorkers())
     found: list[str] = []
     problems: list[str] = []

@@ -39,7 +39,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def complete_transactional_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The transactional ids that begin with `incomplete`."""
-    from ottla.client.admin.transactions import list_transactions
 
     async def ids(cluster: Cluster) -> list[str]:
         return [each.transactional_id for each in await list_transactions(cluster)]

@@ -15,7 +15,6 @@ earlier ones: a single voter votes for itself, wins and leads in one step, with 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ottla.errors import BrokenInvariant
@@ -37,7 +36,6 @@ from ottla.raft.effects import (
 )
 from ottla.raft.election import NO_LEADER, ElectionState
 from ottla.raft.epochs import HeardEpochs
-from ottla.raft.first_records import first_records
 from ottla.raft.log_view import LogView
 from ottla.raft.requests import API_VERSIONS, requests_module
 from ottla.raft.roles.candidate import Candidate
@@ -48,7 +46,7 @@ from ottla.raft.roles.resigned import Resigned
 from ottla.raft.roles.unattached import Unattached
 from ottla.raft.settings import RaftSettings
 from ottla.raft.transitions import Role, transition
-from ottla.raft.voter_history import VoterHistory
+from ottla.raft.voter_history import VoterHistory, first_records
 from ottla.raft.voters import Endpoints, ReplicaKey, Voter, VoterSet
 from ottla.wire.base import Message
 
@@ -247,7 +245,9 @@ class Replica:
             if is_of_leader and is_refused:
                 self.ask_early(now_ms, has_fetched)
             if sent.message.KEY == API_VERSIONS:
-                requests_module(API_VERSIONS).failed(self, sent)
+                from ottla.raft.requests import api_versions
+
+                api_versions.failed(self, sent)
         return self._finish(now_ms)
 
     def unspoken(self, node_id: int, correlation: int, now_ms: int) -> list[Effect]:
@@ -255,7 +255,9 @@ class Replica:
         sent = self.connections.under_way(node_id, correlation)
         if sent is not None:
             self.connections.ended(node_id, correlation, False, now_ms)
-            requests_module(52).unspoken(self, sent, now_ms)
+            from ottla.raft.requests import vote
+
+            vote.unspoken(self, sent, now_ms)
         return self._finish(now_ms)
 
     def log_changed(self, now_ms: int) -> list[Effect]:
@@ -432,7 +434,9 @@ class Replica:
         self._answer_parked(now_ms)
         self._commit()
         if self.voter_change is not None:
-            import_module("ottla.raft.requests.voter_changes").settle(self, self.voter_change, now_ms)
+            from ottla.raft.requests import voter_changes
+
+            voter_changes.settle(self, self.voter_change, now_ms)
             self._act(now_ms)
         if isinstance(self.role, Leader) and not self.is_voter and self._is_removed:
             self.become_resigned(now_ms)  # an earlier leader has removed it, and it has committed that itself
@@ -474,7 +478,8 @@ class Replica:
     def _answer_parked(self, now_ms: int) -> None:
         if not self._parked:
             return
-        fetch = requests_module(1)
+        from ottla.raft.requests import fetch
+
         for inbound, deadline_ms in list(self._parked.values()):
             effect = fetch.complete(self, inbound, now_ms) if isinstance(self.role, Leader) else None
             if effect is None and not isinstance(self.role, Leader):

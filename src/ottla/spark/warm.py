@@ -33,6 +33,7 @@ from types import FrameType
 from typing import Any
 
 from ottla.errors import OttlaError
+from ottla.spark.java import find_java
 
 SWITCH = "OTTLA_SQL_WARM"
 """`off`, or how many minutes Spark stays without a call."""
@@ -382,7 +383,6 @@ class Keeper:
     def _tidy(self) -> None:
         """After a call: nothing of it goes on."""
         from ottla.spark.class_archive import make_in_background
-        from ottla.spark.java import find_java
 
         signal.alarm(HANG_S)  # a JVM that hangs would keep this process and its socket: the signal ends both
         context = self._spark.sparkContext

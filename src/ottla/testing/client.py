@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from ottla.client.admin.offsets import list_offsets
+from ottla.client.admin.topic_descriptions import list_topics
+from ottla.client.admin.topics import BROKER_DEFAULT, NewTopic, create_topics, delete_topics
 from ottla.client.cluster import open_cluster, topic_error
 from ottla.client.world import real_client_world
 from ottla.config.client import admin_settings
@@ -82,21 +85,15 @@ class Client:
     async def create_topic(
         self, name: str, partitions: int, config: Mapping[str, object], replication_factor: int | None = None
     ) -> None:
-        from ottla.client.admin.topics import BROKER_DEFAULT, NewTopic, create_topics
-
         factor = BROKER_DEFAULT if replication_factor is None else replication_factor
         topic = NewTopic(name, partitions, factor, configs={key: setting_text(value) for key, value in config.items()})
         (await create_topics(self.cluster, [topic])).raise_first()
 
     async def delete_topic(self, name: str) -> None:
-        from ottla.client.admin.topics import delete_topics
-
         (await delete_topics(self.cluster, [name])).raise_first()
 
     async def topics(self) -> dict[str, int]:
         """Name → number of partitions, sorted by name; without internal topics."""
-        from ottla.client.admin.topic_descriptions import list_topics
-
         return {name: topic.partitions for name, topic in (await list_topics(self.cluster)).items()}
 
     async def find_topic(self, name: str, may_create: bool = False) -> Topic:
@@ -119,7 +116,7 @@ class Client:
         headers: Headers,
         timestamp: int | None,
     ) -> Record:
-        from ottla.client.producer.store_once import store_once
+        from ottla.client.once import store_once
         from ottla.records.builder import build_produce_batch
 
         place = TopicPartition(topic.name, self._partition(topic, key) if partition is None else partition)
@@ -152,14 +149,12 @@ class Client:
 
     async def offsets(self, topic: Topic, place: str) -> dict[int, int]:
         """Partition → offset; `place` is `earliest` or `latest`."""
-        from ottla.client.admin.offsets import list_offsets
-
         found = await list_offsets(self.cluster, {(topic.name, index): place for index in topic.leaders})
         return {each.partition: offset.offset for each, offset in found.raise_first().items()}
 
     async def fetch(self, topic: Topic, positions: dict[int, int], wait_ms: int) -> tuple[list[Record], dict[int, int]]:
         """Records from `positions` on, and high watermarks; advances `positions`. Waits up to `wait_ms` for the first."""
-        from ottla.client.consumer.fetch_once import fetch_once
+        from ottla.client.once import fetch_once
 
         records: list[Record] = []
         ends: dict[int, int] = {}

@@ -2,25 +2,42 @@
 
 Formats and starts the node, runs a few commands, and stops or kills it. Commands are names with JSON values, so that they can
 come through a pipe. A node that breaks is stopped, and `broken` has the reason.
+
+Its world is real, but it can be killed within its process, and temporary data is not synced: a killed process loses nothing
+that it has written, and temporary data need not survive a power loss. Waiting for syncs would take most of the time of a start.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ottla.broker.formatting import FormatOptions, format_directories, format_if_new
 from ottla.broker.node import Node
 from ottla.broker.requests import pipeline as requests_pipeline
 from ottla.broker.requests.apis import ON_BROKER
+from ottla.broker.requests.fault_log import FaultLog
+from ottla.config.broker import BrokerConfig
+from ottla.env import DirectoryLock, World
+from ottla.env.disk import Buffer, File
+from ottla.env.real.clock import RealClock
+from ottla.env.real.disk import RealDisk
+from ottla.env.real.file import RealFile
+from ottla.env.real.helpers import ProcessHelpers
+from ottla.env.real.loop_watch import RealLoopWatch
+from ottla.env.real.net import RealNetwork
+from ottla.env.real.randomness import RealRandomness
+from ottla.env.real.workers import ThreadWorkers, compute_workers
+from ottla.errors.codes import ErrorCode, error_name
+from ottla.testing.cluster.network import CuttableNetwork
 from ottla.testing.cluster.settings import NODE_LISTENER
+from ottla.testing.fault_table import FaultTable
 from ottla.testing.host import Facts, Launch
-from ottla.testing.refusal_log import RefusalLog
 from ottla.testing.request_trace import RequestTrace
-from ottla.testing.world import killable_world
 from ottla.wire.api_table import ApiKey
 
 if TYPE_CHECKING:
@@ -90,8 +107,6 @@ class NodeRunner:
         return Facts(node.bootstrap_servers, node.cluster_id, node.node_id)
 
     def _cuttable(self, network: Network, launch: Launch) -> CuttableNetwork:
-        from ottla.testing.cluster.network import CuttableNetwork
-
         ports = {int(port): node for port, node in (launch.node_ports or {}).items()}
         self._network = CuttableNetwork(network, ports, launch.client_port)
         self._network.block(launch.blocked or {})
@@ -146,8 +161,6 @@ class NodeRunner:
             faults = [] if self._faults is None else self._faults.report()
             return [faults, [] if self._trace is None else self._trace.lines(values["since"])]
         if self._faults is None:
-            from ottla.testing.fault_table import FaultTable
-
             self._faults = FaultTable(self.node.listeners)
             self.node.pipeline.intercept = self._faults.intercept
         return await self._faults.command(name, values)
@@ -158,7 +171,90 @@ async def _format(world: World, launch: Launch) -> None:
     if launch.cluster_id is None:
         await format_if_new(world, launch.settings, scram=launch.scram)
         return
-    from ottla.config.broker import BrokerConfig
 
     options = FormatOptions(launch.cluster_id, ignore_formatted=True)
     await format_directories(world, BrokerConfig.from_settings(launch.settings), options)
+
+
+LINES_PER_KIND: Final = 3
+"""Lines per kind in a window of `FaultLog`. Lines of one kind differ only in numbers: correlation ids, ports."""
+_MEMBER_ID_REQUIRED: Final = error_name(ErrorCode.MEMBER_ID_REQUIRED)
+
+
+class RefusalLog(FaultLog):
+    """The log of refused requests of one node."""
+
+    __slots__ = ()
+
+    def report(self, level: int, host: str, text: str, *arguments: object) -> None:
+        words = [argument for argument in arguments if not isinstance(argument, int)]
+        if words[-1:] == [_MEMBER_ID_REQUIRED]:
+            return  # MEMBER_ID_REQUIRED, by which a group's new member gets its id: no failure
+        if self._may_log(f"{text} {words}", LINES_PER_KIND):
+            self._logger.log(level, text, *arguments)
+        else:
+            self._omitted += 1
+
+
+class LockedDisk(RealDisk):
+    """A disk that remembers its directory locks, so that they can be released when the node is killed."""
+
+    def __init__(self, workers: ThreadWorkers) -> None:
+        super().__init__(workers)
+        self._locks: list[DirectoryLock] = []
+
+    def lock_directory(self, path: str) -> DirectoryLock:
+        lock = super().lock_directory(path)
+        self._locks.append(lock)
+        return lock
+
+    def release(self) -> None:
+        """Release every lock, as the end of a process would. Releasing twice is harmless."""
+        for lock in self._locks:
+            lock.release()
+
+
+class UnsyncedFile(RealFile):
+    __slots__ = ()
+
+    async def sync(self) -> None:
+        self._held()
+
+
+class UnsyncedDisk(LockedDisk):
+    """A disk that never syncs: its data may not survive a power loss."""
+
+    file_class: ClassVar[type[RealFile]] = UnsyncedFile
+
+    async def replace_files(self, files: Mapping[str, Buffer]) -> None:
+        for path, data in files.items():
+            draft = f"{path}.tmp"
+            with open(draft, "wb", buffering=0) as file:
+                file.write(data)
+            os.replace(draft, path)
+
+    async def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
+    async def sync_directory(self, path: str) -> None:
+        os.stat(path)
+
+    async def sync_all(self, files: Sequence[File], folders: Sequence[str]) -> None:
+        for file in files:
+            await file.sync()
+        for folder in folders:
+            await self.sync_directory(folder)
+
+
+@contextmanager
+def killable_world(*, is_synced: bool) -> Iterator[World]:
+    """A world whose threads and locks end with the block, also after an exception."""
+    workers, compute, watch = ThreadWorkers(), compute_workers(), RealLoopWatch()
+    disk = LockedDisk(workers) if is_synced else UnsyncedDisk(workers)
+    try:
+        yield World(disk, RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers(), None, watch, compute)
+    finally:
+        watch.stop()
+        compute.close()
+        workers.close()
+        disk.release()

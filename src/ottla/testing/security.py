@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ottla.broker.secure_settings import ADMIN, NODE_NAME, NodeSecurity, client_properties, secured
+from ottla.client.admin.acl_types import AclBinding, AclPermission, PatternType
 from ottla.testing.arguments import check_kind
 
 if TYPE_CHECKING:
@@ -126,8 +127,6 @@ def rules_of(
     is_allowed: bool, user: str, operations: Sequence[str], names: Mapping[str, str | None], prefixed: bool
 ) -> list[AclBinding]:
     """The rules that `Broker.allow` and `Broker.deny` add."""
-    from ottla.client.admin.acl_types import AclBinding, AclPermission, PatternType  # late: 12 ms that few brokers need
-
     check_kind("user", user, str, "a user's name")
     given = {kind: name for kind, name in names.items() if name is not None}
     if not operations:

@@ -16,10 +16,10 @@ from tests.support.servers.ottla_server import StartServer
 from ottla import Admin, Consumer, Producer
 from ottla.client.admin.topics import NewTopic
 from ottla.client.connections import ConnectionPool
+from ottla.client.metrics import ConnectionMetrics
 from ottla.client.runtime import ClientRuntime
 from ottla.client.world import real_client_world
 from ottla.client_core.metadata import Metadata
-from ottla.client_core.metrics.connections import ConnectionMetrics
 from ottla.client_core.metrics.producer import ProducerMetrics
 from ottla.client_core.metrics.registry import MetricsRegistry
 from ottla.client_core.telemetry import DEFAULT_INTERVAL_MS, Telemetry, TelemetryPayloads, subscription_of

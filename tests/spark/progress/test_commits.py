@@ -8,7 +8,7 @@ import pytest
 
 from ottla import Admin, TopicPartition
 from ottla.spark.progress import commits
-from ottla.spark.progress.commits import GroupCommitter
+from ottla.spark.progress.listener import GroupCommitter
 from ottla.spark.progress.measures import Offsets
 from ottla.testing import Broker
 

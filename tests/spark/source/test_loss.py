@@ -6,7 +6,7 @@ import pytest
 
 from ottla import TopicPartition
 from ottla.spark.errors import SourceError
-from ottla.spark.source.loss import DataLoss
+from ottla.spark.source.plan import DataLoss
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 

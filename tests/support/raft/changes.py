@@ -11,8 +11,7 @@ from ottla.raft import control
 from ottla.raft import effects as fx
 from ottla.raft.replica import Inbound, Replica
 from ottla.raft.roles.leader import Leader
-from ottla.raft.upgrade import refuse_upgrade, upgrade_records
-from ottla.raft.voter_history import BEFORE_THE_LOG, VoterHistory
+from ottla.raft.voter_history import BEFORE_THE_LOG, VoterHistory, refuse_upgrade, upgrade_records
 from ottla.raft.voters import ReplicaKey, Voter, VoterSet
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest

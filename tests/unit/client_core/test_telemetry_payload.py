@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.peers.otlp import Point, read_metrics
 
-from ottla.client_core.metrics.connections import ConnectionMetrics
+from ottla.client.metrics import ConnectionMetrics
 from ottla.client_core.metrics.producer import ProducerMetrics
 from ottla.client_core.metrics.registry import MetricsRegistry
 from ottla.client_core.telemetry import (

@@ -2,7 +2,7 @@
 
 import mmap
 
-from ottla.env.real.usage import process_usage
+from ottla.env.real.own_process import process_usage
 
 BALLAST = 30_000_000
 

@@ -3,8 +3,7 @@
 from tests.support.raft.replicas import THREE, key
 
 from ottla.raft import control
-from ottla.raft.first_records import first_records
-from ottla.raft.voter_history import VoterHistory
+from ottla.raft.voter_history import VoterHistory, first_records
 from ottla.raft.voters import Voter, VoterSet
 from ottla.records.control import ControlType
 

@@ -5,7 +5,7 @@ from tests.support.raft.quorum import note_controls
 from tests.support.raft.replicas import elected, key, replica_of_three
 
 from ottla.raft.roles.leader import Leader
-from ottla.raft.upgrade import refuse_upgrade, upgrade_records
+from ottla.raft.voter_history import refuse_upgrade, upgrade_records
 from ottla.raft.voters import Voter
 from ottla.records.control import ControlType
 

@@ -17,7 +17,7 @@ import pytest
 
 from ottla.errors import BrokenInvariant, KafkaError, OttlaError
 from ottla.testing import Broker, BrokerFailed, NotRunning, TimedOut, reading
-from ottla.testing.world import UnsyncedFile
+from ottla.testing.runner import UnsyncedFile
 
 MODES = pytest.mark.parametrize("process", [False, True], ids=["thread", "process"])
 MARK = ".kafka_cleanshutdown"

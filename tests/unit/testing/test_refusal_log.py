@@ -9,7 +9,7 @@ from tests.support.peers.broker_links import connected
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.testing import Broker
-from ottla.testing.refusal_log import LINES_PER_KIND, RefusalLog
+from ottla.testing.runner import LINES_PER_KIND, RefusalLog
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.heartbeat import HeartbeatRequest

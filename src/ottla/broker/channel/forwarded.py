@@ -2,7 +2,7 @@
 
 In one process it goes as it is, to another node in an Envelope (`envelope.py`). Either way `answer_forwarded` takes it on the
 controller's node: there the request is authorized, with the client's principal and address, and handled as on a controller's
-listener.
+listener. `LocalChannel` is the channel to the controller in this process.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from ottla.broker.requests.context import ConnectionInfo, RequestContext, future
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Principal
+from ottla.metadata.controller.decision import Asker
+from ottla.wire.apis import APIS
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
@@ -69,3 +71,16 @@ async def answer_forwarded(services: NodeServices, forwarded: ForwardedRequest, 
         raise failure
     assert response is not None, "every forwardable API has a response"
     return response
+
+
+class LocalChannel:
+    """Passes requests to the controller of `services`. What is decided is not taken back, so it has no timeouts."""
+
+    def __init__(self, services: NodeServices) -> None:
+        self._services = services
+
+    async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+        return await self._services.controller.call(request, Asker(APIS[request.KEY].newest))
+
+    async def forward(self, request: ForwardedRequest, timeout_ms: int | None = None) -> Any:
+        return await answer_forwarded(self._services, request)

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.broker.channel.envelope import unwrap_response, wrap_request
 from ottla.broker.channel.forwarded import ForwardedRequest, answer_forwarded
 from ottla.broker.channel.links import Address, ControllerLinks
 from ottla.errors import DecodeError, KafkaError
@@ -59,8 +60,6 @@ class RemoteChannel:
         return response
 
     async def forward(self, request: ForwardedRequest, timeout_ms: int | None = None) -> Any:
-        from ottla.broker.channel.envelope import unwrap_response, wrap_request  # late: few nodes forward
-
         async def decide(own: NodeServices) -> Any:
             return await answer_forwarded(own, request)
 

@@ -21,6 +21,12 @@ from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.ids import DIRECTORY_LOST, TopicPartition, Uuid, uuid_text
 from ottla.log.directories.meta_properties import is_reserved
+from ottla.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsRequestDirectoryData,
+    AssignReplicasToDirsRequestPartitionData,
+    AssignReplicasToDirsRequestTopicData,
+)
 
 if TYPE_CHECKING:
     from ottla.broker.channel import ControllerChannel
@@ -215,13 +221,6 @@ class DirectoryAssignments:
 
 
 def _request(node_id: int, broker_epoch: int, assignments: Sequence[Assignment]) -> AssignReplicasToDirsRequest:
-    from ottla.wire.messages.assign_replicas_to_dirs import (  # late: most nodes have one directory
-        AssignReplicasToDirsRequest,
-        AssignReplicasToDirsRequestDirectoryData,
-        AssignReplicasToDirsRequestPartitionData,
-        AssignReplicasToDirsRequestTopicData,
-    )
-
     by_directory: dict[Uuid, dict[Uuid, list[int]]] = {}
     for each in assignments:
         by_directory.setdefault(each.directory_id, {}).setdefault(each.topic_id, []).append(each.number)

@@ -7,6 +7,7 @@ it loses the lead it drops its state, and its waiting callers get NOT_CONTROLLER
 
 Loop rule: deciding and appending is one plain call, nothing comes between. A decision about many elements is made in a worker
 thread (`large_decisions.py`): other decisions wait until it is appended. Nothing here awaits the publishing of metadata.
+Periodic decisions (unclean elections, the balance of leaders, expired tokens) are made while it is active.
 If a commit fails, the node stops: the state is then ahead of the disk, and no decision may build on it.
 """
 
@@ -15,13 +16,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ottla.broker.background import watched
 from ottla.broker.runtime import activation
 from ottla.broker.runtime.large_decisions import LargeDecision, decide_and_replay, is_large
-from ottla.broker.runtime.periodic_decisions import PeriodicDecisions
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.controller.apis import DECISIONS, decision_of
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from ottla.broker.runtime.quorum import QuorumRuntime
     from ottla.config.broker import BrokerConfig
     from ottla.env import World
+
+    Decide = Callable[[ControllerState, int], Decision[bool]]
+    Write = Callable[[Decide], Awaitable[bool]]
 
 logger = logging.getLogger("ottla.controller")
 
@@ -398,3 +402,49 @@ def _has_failed(reason: BaseException) -> KafkaError:
         f"the controller has failed and its node stops ({reason}); the change may or may not have been made: check before "
         "you try again",
     )
+
+
+class PeriodicDecisions:
+    """The decisions of one controller; `write` commits one and returns whether there is more to decide."""
+
+    def __init__(self, settings: ControllerSettings, write: Write) -> None:
+        self._settings = settings
+        self._write = write
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._running: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """The controller is active from now on."""
+        self.stop()
+        self._wait("elect_unclean_leaders", self._settings.unclean_election_interval_ms)
+        if self._settings.leader_balance_interval_ms is not None:
+            self._wait("balance_leaders", self._settings.leader_balance_interval_ms)
+        if self._settings.tokens.secret_key is not None:
+            self._wait("remove_expired_tokens", self._settings.tokens.check_interval_ms)
+
+    def stop(self) -> None:
+        """The controller is not active any more, or stops."""
+        for timer in self._timers.values():
+            timer.cancel()
+        for task in self._running:
+            task.cancel()
+        self._timers.clear()
+
+    def _wait(self, name: str, interval_ms: int) -> None:
+        self._timers[name] = asyncio.get_running_loop().call_later(interval_ms / 1000, self._begin, name, interval_ms)
+
+    def _begin(self, name: str, interval_ms: int) -> None:
+        task = watched(f"the controller's task {name}", self._decide(name))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        self._wait(name, interval_ms)
+
+    async def _decide(self, name: str) -> None:
+        from ottla.metadata.controller import delegation_tokens, elections  # late: not needed at a start
+
+        decide: Decide = getattr(delegation_tokens if "token" in name else elections, name)
+        try:
+            while await self._write(decide):
+                pass  # each decision has a limit, and other requests come between two
+        except KafkaError as refused:
+            logger.info("%s: not now: %s", name, refused)  # the controller is not active any more, or its node stops

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.errors import KafkaError
 from ottla.metadata.features import CONTROLLER_REGISTRATION_FROM, SUPPORTED_FEATURES
+from ottla.wire.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
 
 if TYPE_CHECKING:
     from ottla.broker.channel import ControllerChannel
@@ -63,12 +64,6 @@ class ControllerRegistrar:
         self._task = None
 
     def _request(self) -> ControllerRegistrationRequest:
-        from ottla.wire.messages.controller_registration import (  # late: a quorum of one needs none of it
-            ControllerRegistrationRequest,
-            Feature,
-            Listener,
-        )
-
         return ControllerRegistrationRequest(
             controller_id=self._controller.node_id,
             incarnation_id=self._controller.incarnation_id,

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 
 if TYPE_CHECKING:
     from ottla.broker.channel import ControllerChannel
@@ -80,8 +81,6 @@ class ProducerIds:
         return self._renewal
 
     async def _request_block(self) -> None:
-        from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest  # late: not needed at a start
-
         request = AllocateProducerIdsRequest(broker_id=self._node_id, broker_epoch=self._broker_epoch())
         try:
             block = await self._channel.call(request)

@@ -2,7 +2,7 @@
 
 Owns the metadata log and the voters from its records. The replica (`ottla.raft.replica`) decides, and `replica.py` acts.
 Committed batches are passed on by a task of their own, in the order of the log, one call at a time: a slow listener delays no
-commit.
+commit. A replica's settings are made from the node's here, too.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from ottla.broker.runtime.metadata_log import MetadataBatch, MetadataLog, Prepar
 from ottla.broker.runtime.quorum_delivery import CommitListener, Delivery, SnapshotListener
 from ottla.broker.runtime.quorum_facts import QuorumFacts, facts_of
 from ottla.broker.runtime.quorum_peers import QuorumPeers
-from ottla.broker.runtime.quorum_settings import check_alone, raft_settings
 from ottla.broker.runtime.replica import LeaderListener, ReplicaRuntime
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.raft.epochs import recovered
@@ -29,7 +28,7 @@ from ottla.raft.replica import Inbound, Replica
 from ottla.raft.roles.leader import Leader
 from ottla.raft.roles.resigned import Resigned
 from ottla.raft.settings import RaftSettings
-from ottla.raft.voter_history import VoterHistory
+from ottla.raft.voter_history import VoterHistory, refuse_upgrade, upgrade_records
 from ottla.raft.voters import Endpoints, ReplicaKey, VoterSet, static_voters
 from ottla.wire.base import Message
 
@@ -276,14 +275,10 @@ class QuorumRuntime:
 
     def refuse_upgrade(self) -> str | None:
         """Why kraft.version cannot be raised now; None if it can."""
-        from ottla.raft.upgrade import refuse_upgrade  # late: done once in the life of a cluster
-
         return "this node does not lead the quorum" if not self.is_leader else refuse_upgrade(self.replica)
 
     def upgrade(self) -> None:
         """Raise kraft.version, unless `refuse_upgrade` has a reason; it is committed as any other record."""
-        from ottla.raft.upgrade import upgrade_records
-
         self._driver.taken(self.log.append_controls(upgrade_records(self.replica), self.epoch))
         self._driver.submit(self.replica.log_changed)
 
@@ -315,3 +310,59 @@ class QuorumRuntime:
     def abort(self) -> None:
         """Stop at once, as a killed process would: nothing is sent or written any more."""
         self._driver.abort()
+
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class NotAQuorumOfOne(OttlaError):
+    """This node is not the only voter, so it cannot lead at once."""
+
+
+def check_alone(voters: VoterSet, local: ReplicaKey, folder: str) -> None:
+    """Raise `NotAQuorumOfOne`, with a remedy, unless `local` is the only voter."""
+    if voters.is_only_voter(local):
+        return
+    if not len(voters):
+        raise NotAQuorumOfOne(
+            f"{folder} knows no voters: format the directory with --standalone, or set controller.quorum.voters"
+        )
+    if len(voters) == 1:
+        known = next(iter(voters)).key
+        raise NotAQuorumOfOne(
+            f"the only voter of this quorum is node {known}, and this is node {local}: correct node.id, or "
+            "start with the directory that the quorum was formatted with"
+        )
+    raise NotAQuorumOfOne(
+        f"this quorum has {len(voters)} voters ({', '.join(map(str, voters.ids))}), and node {local} cannot lead it "
+        "alone: start the other voters too"
+    )
+
+
+def _own_addresses(config: BrokerConfig) -> set[tuple[str, int]]:
+    """Where this node's own controller can be: a replica does not fetch from itself."""
+    names = config.controller_listener_names
+    mine = [*(each for each in config.listeners if each.name in names), *config.advertised_controller_listeners]
+    return {(host, each.port) for each in mine for host in (each.host, *_LOOPBACK)} if config.is_controller else set()
+
+
+def raft_settings(config: BrokerConfig, cluster_id: str | None) -> RaftSettings:
+    """The replica's settings, from `controller.quorum.*`."""
+    voters = config.controller_quorum_voters
+    servers = config.controller_quorum_bootstrap_servers or tuple((host, port) for _, host, port in voters)
+    mine = {(host, port) for voter_id, host, port in voters if voter_id == config.node_id} | _own_addresses(config)
+    return RaftSettings(
+        cluster_id,
+        config.controller_listener_names[0],
+        {},
+        tuple(server for server in servers if server not in mine),
+        can_be_voter=config.is_controller,
+        election_timeout_ms=config.controller_quorum_election_timeout_ms,
+        election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
+        fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
+        request_timeout_ms=config.controller_quorum_request_timeout_ms,
+        retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
+        fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
+        fetch_snapshot_max_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
+        auto_join=config.controller_quorum_auto_join_enable,
+    )

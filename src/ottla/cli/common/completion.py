@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ottla.cli.common.connection import open_cluster
 from ottla.cli.common.output import escape
+from ottla.cli.common.settings import build_settings
 
 if TYPE_CHECKING:
     from ottla.client.cluster import Cluster
@@ -30,8 +32,6 @@ def complete_words(*words: str) -> Callable[[click.Context, click.Parameter, str
 
 def complete_from_cluster(ctx: click.Context, incomplete: str, ask: Callable[[Cluster], Awaitable[Iterable[str]]]) -> list[str]:
     """The names that `ask` returns and that begin with `incomplete`; none if the cluster does not answer within `LIMIT_MS`."""
-    from ottla.cli.common.connection import open_cluster
-    from ottla.cli.common.settings import build_settings
 
     async def names() -> list[str]:
         cluster = open_cluster(build_settings(ctx.params.get("bootstrap_server"), {}))

@@ -13,6 +13,8 @@ from ottla.client.cluster import Cluster, Wait
 from ottla.client.world import ClientWorld, real_client_world
 from ottla.client_core.machine import Channel
 from ottla.env.net import Network
+from ottla.env.real.net import RealNetwork
+from ottla.env.real.tls_errors import protocol_mismatch
 from ottla.errors import KafkaError, UnreachableError, exception_of
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import listed
@@ -31,8 +33,6 @@ _LOOK_S = 0.25
 
 def make_network() -> Network:
     """The network that verbs connect over. Tests replace this function."""
-    from ottla.env.real.net import RealNetwork
-
     return RealNetwork()
 
 
@@ -71,8 +71,6 @@ def with_cluster(settings: ClientSettings, work: Callable[[Cluster], Awaitable[T
     try:
         return asyncio.run(run())
     except UnreachableError:
-        from ottla.env.real.tls_errors import protocol_mismatch  # late: only for this error
-
         if mismatch := protocol_mismatch(settings.properties, prefix=""):
             raise UnreachableError(f"no broker can be reached: {mismatch} (--command-config takes settings)") from None
         raise

@@ -19,6 +19,7 @@ from ottla.cli.common.output import warn
 from ottla.cli.common.references import resolved
 from ottla.config.client import AdminSettings, admin_settings
 from ottla.config.client.kinds import ADMIN, KINDS
+from ottla.config.client.names import replacement
 from ottla.config.client.security import HANDLER, PASSWORD, TOKEN, URL, USERNAME
 from ottla.config.java_properties import parse_properties
 from ottla.errors import ConfigError
@@ -94,8 +95,6 @@ def build_settings(
 
 def _instead(name: str, known: frozenset[str]) -> str:
     """What to write instead of an unused setting, as the end of a sentence; empty if nothing comes near."""
-    from ottla.config.client.names import replacement  # late: only mistakes need its tables
-
     kinds = [kind for kind in KINDS if known.issuperset(kind.table)] or [ADMIN]
     if advice := replacement(kinds, name):
         return f"; {advice}"
@@ -151,8 +150,6 @@ def _admin_settings(properties: Mapping[str, str]) -> AdminSettings:
 
 def unknown_property(name: str, properties: Iterable[str]) -> str:
     """What to do about a property that a formatter or reader does not have: the rest of the sentence."""
-    from ottla.config.client.names import replacement
-
     given_elsewhere = "give it with --command-property"
     if any(name in kind.table for kind in KINDS):
         return f"it is a setting of the client; {given_elsewhere}"

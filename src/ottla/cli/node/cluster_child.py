@@ -22,6 +22,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ottla.cli.common.output import print_json
+from ottla.cli.logs import configure_logging
+from ottla.env.real.child import read_line
+from ottla.errors import OttlaError
+
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
@@ -66,11 +71,7 @@ def stop_with_parent(release: Release) -> None:
 
 def main() -> None:
     gc.disable()  # see `up`
-    from ottla.cli.common.output import print_json
-    from ottla.cli.logs import configure_logging
     from ottla.cli.node.process import run_node
-    from ottla.env.real.child import read_line
-    from ottla.errors import OttlaError
 
     job = json.loads(read_line())
     release = Release()

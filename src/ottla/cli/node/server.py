@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
+from ottla.cli.common.references import resolved
 from ottla.cli.common.spelling import Commands
 from ottla.cli.node.up import parse_overrides
+from ottla.config.java_properties import parse_properties
 
 EPILOG = """\b
 Examples:
@@ -60,10 +62,8 @@ def start(
         return
     if file is None:
         raise click.UsageError("name the file of the node's settings, or add --from-env to take them from KAFKA_* variables")
-    from ottla.cli.common.references import resolved
     from ottla.cli.logs import configure_logging
     from ottla.cli.node.process import run_node
-    from ottla.config.java_properties import parse_properties
 
     try:
         settings = resolved({**parse_properties(file.read_bytes()), **parse_overrides(overrides)})

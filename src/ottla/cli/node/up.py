@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ottla.broker.secure_settings import secured
+from ottla.broker.solo_settings import solo_settings
 from ottla.cli.common.output import escape, print_json
+from ottla.cli.common.references import resolved
 from ottla.cli.common.spelling import Commands
 
 if TYPE_CHECKING:
@@ -145,7 +148,6 @@ def up(
         )
         return
     gc.disable()  # until the node runs: imports create no garbage, but would trigger many collections
-    from ottla.broker.solo_settings import solo_settings
     from ottla.cli.logs import configure_logging
     from ottla.cli.node.companions import Companions, add_console, add_registry
     from ottla.cli.node.controlled_node import ControlledNode
@@ -155,7 +157,6 @@ def up(
     security: NodeSecurity | None = None
     settings = solo_settings(host, port, str(data))
     if secure or (data / SECURITY_FOLDER).is_dir():
-        from ottla.broker.secure_settings import secured
         from ottla.cli.node.secure import first_user, node_security
 
         security = node_security(data, host)
@@ -201,8 +202,6 @@ def parse_overrides(overrides: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"--set {override}: write NAME=VALUE, such as --set num.partitions=6")
         settings[name.strip()] = value.strip()
     if any("${" in value for value in settings.values()):
-        from ottla.cli.common.references import resolved  # late: few settings are secrets
-
         return resolved(settings)
     return settings
 

@@ -29,6 +29,7 @@ from ottla.spark.pipelines.errors import PipelineError
 from ottla.spark.pipelines.resolution import wishes_of
 from ottla.spark.pipelines.spec import Spec
 from ottla.spark.places import check_place
+from ottla.spark.session import active_session, local_session, require_pyspark, ui_address
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -171,8 +172,6 @@ def session_for(
 
     `has_ui`: Spark's UI is on, unless the pipeline's settings switch it off, and its address is shown.
     """
-    from ottla.spark.session import active_session, local_session, require_pyspark, ui_address
-
     if master is not None and remote is not None:
         raise click.UsageError("--master and --remote exclude each other: give one of them")
     check_place(master, remote)

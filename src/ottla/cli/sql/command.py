@@ -18,6 +18,7 @@ from ottla.config.client.kinds import CONSUMER, PRODUCER
 from ottla.spark.sql.catalog import Catalog, default_path
 from ottla.spark.sql.runner import Runner
 from ottla.spark.sql.settings import Settings
+from ottla.spark.warm import is_usual, stop_keeper
 
 EXAMPLES = """\b
 Examples:
@@ -77,8 +78,6 @@ def sql(
     Needs Spark: pip install 'ottla[spark]'.
     """
     if stop:
-        from ottla.spark.warm import stop_keeper
-
         say("Spark has ended." if stop_keeper() else "There is no Spark that was left behind.")
         return 0
     text = _text(statements, path)
@@ -90,8 +89,6 @@ def sql(
     # A shell and a live result may run for hours: then the JVM's second compiler pays off.
     is_brief = text is not None and "EMIT" not in text.upper() and "PRINT" not in text.upper()
     if warm is None:
-        from ottla.spark.warm import is_usual
-
         warm = is_brief and is_usual()
     session = Session(master=master, remote=remote, log=log_path(), is_brief=is_brief, is_warm=warm)
     cluster = TopicsOfCluster(settings, wait_s)

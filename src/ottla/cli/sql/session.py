@@ -19,10 +19,15 @@ from ottla.client.admin.topic_descriptions import list_topics
 from ottla.client.admin.topics import NewTopic, create_topics
 from ottla.client.cluster import Cluster
 from ottla.errors import OttlaError
+from ottla.spark.class_archive import make_in_background
+from ottla.spark.java import find_java
+from ottla.spark.places import is_local
+from ottla.spark.session import LOCAL, active_session, local_session, require_pyspark
 from ottla.spark.sql.errors import SqlError
 from ottla.spark.sql.settings import Settings
 from ottla.spark.sql.statements import Statement
 from ottla.spark.sql.statements import is_local as is_local_statement
+from ottla.spark.warm import Wanted, attach, is_there, minutes_idle
 
 if TYPE_CHECKING:
     from ottla.spark.warm import Attached
@@ -64,21 +69,12 @@ class Session:
 
     def check(self) -> None:
         """Raise what prevents Spark from starting and can be known before: no PySpark, no Java."""
-        from ottla.spark.session import require_pyspark
-
         require_pyspark()
-        if self._remote is None:
-            from ottla.spark.java import find_java
-            from ottla.spark.session import active_session
-            from ottla.spark.warm import is_there
-
-            if active_session() is None and not (self._is_warm and is_there()):
-                find_java()
+        if self._remote is None and active_session() is None and not (self._is_warm and is_there()):
+            find_java()
 
     def start(self, settings: Settings) -> Any:
         """The session. On a terminal, a line says that it is being started."""
-        from ottla.spark.session import active_session, local_session, require_pyspark
-
         require_pyspark()
         found = active_session()
         if found is not None:
@@ -113,14 +109,9 @@ class Session:
 
     def allow(self, statements: Sequence[Statement]) -> None:
         """The Spark that stays runs only statements that leave nothing behind in it, and need no settings of its own."""
-        from ottla.spark.places import is_local
-        from ottla.spark.session import LOCAL
-
         self._is_warm &= all(map(is_local_statement, statements)) and is_local(self._master or LOCAL)
 
     def _attach(self, configuration: dict[str, str]) -> Any:
-        from ottla.spark.warm import Wanted, attach, minutes_idle
-
         idle_s = 60 * minutes_idle()
         self._warm = attach(Wanted(self._master, configuration, str(self.log), idle_s))
         if self._warm is None:
@@ -173,8 +164,6 @@ class Session:
         if self._warm is not None:
             self._warm.close()
             if self._warm.is_new and sys.stderr.isatty():
-                from ottla.spark.warm import minutes_idle
-
                 sys.stderr.write(f"(Spark stays ready for {minutes_idle():g} minutes, with some 0.6 GB: {ENDS})\n")
             self._warm = None
         if self._mine is not None:
@@ -185,9 +174,6 @@ class Session:
 
     def _prepare_next(self) -> None:
         """Let the next start be faster. Nobody waits for it."""
-        from ottla.spark.class_archive import make_in_background
-        from ottla.spark.java import find_java
-
         try:
             is_made = make_in_background(find_java())
         except OttlaError:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from ottla.client.admin.checks import text, texts
+from ottla.client.admin.group_descriptions import describe_consumer_groups
 from ottla.client.admin.requests import group_refused, raise_refused, refuse_older, refused_or
 from ottla.client.admin.results import Results, results_for
 from ottla.client.cluster import Cluster
@@ -128,8 +129,6 @@ async def remove_members(
     """Remove members of a group by `group.instance.id`, or by member id as `MemberToRemove(member_id=…)`; None: all members."""
     text(group_id, "group_id")
     if members is None:
-        from ottla.client.admin.group_descriptions import describe_consumer_groups
-
         described = (await describe_consumer_groups(cluster, [group_id]))[group_id]
         wanted = [MemberToRemove(each.group_instance_id, each.member_id) for each in described.members]
     else:

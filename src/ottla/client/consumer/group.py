@@ -14,7 +14,7 @@ from typing import Any
 
 from ottla.client.consumer.parts import Parts
 from ottla.client_core.consumer.subscription import Mode
-from ottla.client_core.group.assignors import Assignor
+from ottla.client_core.group.assignors import Assignor, RangeAssignor, RoundRobinAssignor
 from ottla.client_core.group.classic_member import ClassicMember
 from ottla.client_core.group.membership import (
     Assign,
@@ -269,7 +269,6 @@ def _make_member(settings: ConsumerSettings, parts: Parts, random_below: Callabl
 
 def assignors_of(settings: ConsumerSettings) -> list[Assignor]:
     """The assignors that partition.assignment.strategy names, made for one consumer."""
-    from ottla.client_core.group.assignors import RangeAssignor, RoundRobinAssignor
     from ottla.client_core.group.sticky import CooperativeStickyAssignor, StickyAssignor
 
     ours = {each.name: each for each in (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)}

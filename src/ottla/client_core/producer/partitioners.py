@@ -24,6 +24,7 @@ from itertools import accumulate
 from operator import index
 from typing import Any
 
+from ottla.client_core.serializers import own_object
 from ottla.errors import ConfigError
 
 RandomBelow = Callable[[int], int]
@@ -180,7 +181,6 @@ def resolve_partitioner(
         return DefaultPartitioner(random_below, is_adaptive=is_adaptive, availability_timeout_ms=availability_timeout_ms)
     if chosen == "roundrobin":
         return RoundRobinPartitioner()
-    from ottla.client_core.serializers import own_object  # late: only a user's own needs it
 
     own = own_object(chosen, "partition", "partitioner")
     call: Any = getattr(own, "partition", own)

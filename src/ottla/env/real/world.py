@@ -12,8 +12,8 @@ from ottla.env.real.disk import RealDisk
 from ottla.env.real.helpers import ProcessHelpers
 from ottla.env.real.loop_watch import RealLoopWatch
 from ottla.env.real.net import RealNetwork
+from ottla.env.real.own_process import process_usage
 from ottla.env.real.randomness import RealRandomness
-from ottla.env.real.usage import process_usage
 from ottla.env.real.workers import ThreadWorkers, compute_workers, return_freed_memory
 from ottla.env.world import World
 

@@ -23,7 +23,7 @@ from ottla.env import Clock, Disk, HelperDied, Helpers
 from ottla.errors import BrokenInvariant, CorruptFile, LogDirectoryFailed, OttlaError
 from ottla.errors.texts import counted
 from ottla.ids import TopicPartition
-from ottla.log.compaction.cleaner import NeedsHelper
+from ottla.log.compaction.cleaner import MODULE, CleaningPass, NeedsHelper
 from ottla.log.compaction.plan import CleanedGroup, CleanerSettings, CompactionPlan, CompactionStats, LastRecord, SegmentPlan
 from ottla.log.directories.checkpoint import OffsetCheckpoint
 from ottla.log.names import CLEANED_SUFFIX, CLEANER_CHECKPOINT
@@ -190,7 +190,6 @@ class Compactor:
         is_small = plan.size_bytes <= self.inline_bytes_max and plan.records_max <= INLINE_RECORDS_MAX
         if not is_small or work.log.partition in self._with_large_batches:
             return await self._run_in_helper(work, plan)
-        from ottla.log.compaction.cleaner import CleaningPass  # late: most starts compact nothing
 
         cleaning = CleaningPass(plan, work, INLINE_UNPACKED_BYTES_MAX)
         async with aclosing(cleaning.run()) as groups:
@@ -200,8 +199,6 @@ class Compactor:
 
     async def _run_in_helper(self, work: _Pass, plan: CompactionPlan) -> CompactionStats:
         """Swap each group in as soon as the helper reports it, while the helper works on the next."""
-        from ottla.log.compaction.cleaner import MODULE  # late, as above
-
         reports: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         work.helper = asyncio.ensure_future(self._helpers.run(MODULE, plan.to_json(), reports.put_nowait))
         work.helper.add_done_callback(lambda _: reports.put_nowait(None))

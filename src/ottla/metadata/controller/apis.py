@@ -18,11 +18,11 @@ Decide = Callable[[ControllerState, Any, int, Asker], Decision[Any]]
 
 DECISIONS: Final[dict[int, tuple[str, str]]] = {
     ApiKey.CREATE_TOPICS: ("topics", "create_topics"),
-    ApiKey.DELETE_TOPICS: ("topic_deletion", "delete_topics"),
+    ApiKey.DELETE_TOPICS: ("topics", "delete_topics"),
     ApiKey.CREATE_ACLS: ("acls", "create_acls"),
     ApiKey.DELETE_ACLS: ("acls", "delete_acls"),
     ApiKey.ALTER_CONFIGS: ("config_responses", "alter_configs"),
-    ApiKey.CREATE_PARTITIONS: ("partition_growth", "create_partitions"),
+    ApiKey.CREATE_PARTITIONS: ("topics", "create_partitions"),
     ApiKey.ELECT_LEADERS: ("elections", "elect_leaders"),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: ("config_responses", "incremental_alter_configs"),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: ("reassignments", "alter_reassignments"),
@@ -30,7 +30,7 @@ DECISIONS: Final[dict[int, tuple[str, str]]] = {
     ApiKey.ALTER_PARTITION: ("alter_partition", "alter_partition"),
     ApiKey.ALTER_CLIENT_QUOTAS: ("client_quotas", "alter_client_quotas"),
     ApiKey.UPDATE_FEATURES: ("features", "update_features"),
-    ApiKey.BROKER_REGISTRATION: ("broker_registration", "register_broker"),
+    ApiKey.BROKER_REGISTRATION: ("brokers", "register_broker"),
     ApiKey.BROKER_HEARTBEAT: ("brokers", "broker_heartbeat"),
     ApiKey.UNREGISTER_BROKER: ("brokers", "unregister_broker"),
     ApiKey.ALLOCATE_PRODUCER_IDS: ("producer_ids", "allocate_producer_ids"),

@@ -23,7 +23,13 @@ Answers are `KafkaError`s with the codes that Apache Kafka 4.3.0 gives (its answ
     INVALID_TIMESTAMP             out of bounds, or marked as set by the broker
 
 Damage inside that makes Apache Kafka stumble (UNKNOWN_SERVER_ERROR) is INVALID_RECORD here.
+
+For a topic that wants another codec, `recompress` works in pieces. It ends when the result is too large or nobody waits for it
+any more, and goes over to the codec's fastest level when it has taken `COMPRESSION_S_MAX`: a level is a wish, and two letters
+in the right order take gzip level 9 three seconds for each megabyte.
 """
+
+from __future__ import annotations
 
 from typing import NamedTuple
 
@@ -31,9 +37,9 @@ from ottla.config.topic import LogConfig
 from ottla.errors import CorruptRecords, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.records.batch import CODECS, BatchView
-from ottla.records.compression import Codec, ExpandsTooFar, decompress_large
+from ottla.records.compression import Codec, ExpandsTooFar, compress_in_pieces, decompress_large, fastest_level
 from ottla.records.decline import Decline
-from ottla.records.effort import FULL, Effort, TooExpensive, loop_compressed_bytes
+from ottla.records.effort import COMPRESSION_S_MAX, FULL, Effort, TooExpensive, loop_compressed_bytes
 from ottla.records.kernels import RecordScan, RecordWalk
 from ottla.records.layout import (
     APPEND_TIME,
@@ -50,7 +56,6 @@ from ottla.records.layout import (
 )
 from ottla.records.patch import set_append_time, set_max_timestamp, set_shape
 from ottla.records.produced.inspection import Inspection, cannot_hold
-from ottla.records.produced.recompression import recompress
 from ottla.records.reader import DECOMPRESSED_BYTES_MAX
 
 TIMESTAMP_UNBOUNDED = 0x7FFFFFFFFFFFFFFF
@@ -378,3 +383,39 @@ def _too_large(size: int, config: LogConfig, partition: str) -> KafkaError:
         f"a batch of {size} bytes for {partition} is larger than max.message.bytes, {config.max_message_bytes}. Send smaller "
         "batches, compress them, or raise the setting",
     )
+
+
+Buffer = bytes | bytearray | memoryview
+
+
+def recompress(batch: bytearray, plain: Buffer, codec: Codec, level: int | None, size_bytes_max: int, effort: Effort) -> None:
+    """Append `plain`, compressed, to `batch`; stops early once that is larger than `size_bytes_max`."""
+    if effort.is_on_loop and len(plain) > loop_compressed_bytes(codec, level):
+        raise TooExpensive
+    begin = len(batch)
+    if _compress(batch, plain, codec, level, size_bytes_max, effort, COMPRESSION_S_MAX):
+        return
+    del batch[begin:]
+    _compress(batch, plain, codec, fastest_level(codec), size_bytes_max, effort, None)
+
+
+def _compress(
+    batch: bytearray,
+    plain: Buffer,
+    codec: Codec,
+    level: int | None,
+    size_bytes_max: int,
+    effort: Effort,
+    seconds_max: float | None,
+) -> bool:
+    """False: it has taken longer than `seconds_max`."""
+    until_s = None if seconds_max is None or effort.now_s is None else effort.now_s() + seconds_max
+    for piece in compress_in_pieces(codec, plain, level):
+        batch += piece
+        if len(batch) > size_bytes_max:
+            return True
+        if not effort.is_wanted():
+            raise TooExpensive
+        if until_s is not None and effort.now_s is not None and effort.now_s() >= until_s:
+            return False
+    return True

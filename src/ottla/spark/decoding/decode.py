@@ -19,6 +19,8 @@ from typing import Any, Protocol
 from pyspark.sql import functions as F
 
 from ottla.spark.dead_letters import ERROR, described_position, letter_options, position_text, send_and_keep_rest
+from ottla.spark.decoding.json_text import JsonDecoder
+from ottla.spark.decoding.plain import BytesDecoder, NumberDecoder, TextDecoder, UuidDecoder
 from ottla.spark.errors import SparkOptionError
 from ottla.spark.pipelines import counts
 
@@ -74,8 +76,6 @@ def decoder_for(
             example = "'order_id long, amount double'" if chosen == "json" else "the Avro schema as JSON text or dict"
             raise SparkOptionError(f"{side}={name!r} needs {argument}=, such as {example}")
         if chosen == "json":
-            from ottla.spark.decoding.json_text import JsonDecoder
-
             return JsonDecoder(side, schema, options)
         from ottla.spark.decoding.avro import AvroDecoder
 
@@ -83,10 +83,7 @@ def decoder_for(
     if schema is not None:
         raise SparkOptionError(f"{argument} is for the formats json and Avro; {side} is {chosen}")
     if chosen in NUMBERS:
-        from ottla.spark.decoding.plain import NumberDecoder
-
         return NumberDecoder(side, chosen)
-    from ottla.spark.decoding.plain import BytesDecoder, TextDecoder, UuidDecoder
 
     if chosen == "bytes":
         return BytesDecoder(side)

@@ -30,6 +30,7 @@ from ottla import TopicPartition
 from ottla.spark.pipelines.counts import Check, CountsFile
 from ottla.spark.pipelines.errors import PipelineError
 from ottla.spark.pipelines.spec import Spec
+from ottla.spark.session import active_session
 
 logger = logging.getLogger("ottla.spark.pipelines")
 _CLASS = re.compile(r"^(?:[a-z]\w*\.)+[A-Z]\w*: ")
@@ -176,7 +177,6 @@ def _session() -> Any:
 
     if "pyspark.sql" not in sys.modules:
         return None  # loading it takes a second, and there is none
-    from ottla.spark.session import active_session
 
     return active_session()
 

@@ -31,10 +31,9 @@ from ottla.spark.errors import SourceError, SparkOptionError, plain_errors
 from ottla.spark.source import lookup
 from ottla.spark.source.columns import checked_names, record_batches
 from ottla.spark.source.lookup import find_partitions, settled_partitions
-from ottla.spark.source.loss import DataLoss, aged_out, cut_short, made_again
 from ottla.spark.source.offsets import Offsets, TopicIds, from_json, ids_from_json, is_replaced, to_json
 from ottla.spark.source.options import SourceOptions
-from ottla.spark.source.plan import Delay, OffsetRange, limit_offsets, split_ranges
+from ottla.spark.source.plan import DataLoss, Delay, OffsetRange, aged_out, cut_short, limit_offsets, made_again, split_ranges
 
 logger = logging.getLogger("ottla.spark")
 

@@ -18,10 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ottla.env.real import guard
+from ottla.env.real.disk import RealDisk
 from ottla.env.real.ports import ReservedPorts
 from ottla.env.real.randomness import RealRandomness
+from ottla.env.real.workers import ThreadWorkers
 from ottla.errors import OttlaError
 from ottla.ids import uuid_text
+from ottla.log.directories.meta_properties import read_meta_properties
+from ottla.testing.client import Client
 from ottla.testing.cluster.cutting import CLIENTS, CutRule, blocked_at
 from ottla.testing.cluster.settings import PORTS_PER_NODE, NodePorts, all_settings, check_config, node_ports
 from ottla.testing.engine import REPORT, Helpers
@@ -134,9 +138,6 @@ class ClusterEngine(Helpers):
         """The cluster that a given folder belongs to."""
         if self._given_data is None:
             return None
-        from ottla.env.real.disk import RealDisk
-        from ottla.env.real.workers import ThreadWorkers
-        from ottla.log.directories.meta_properties import read_meta_properties
 
         disk = RealDisk(ThreadWorkers())
         metas = (read_meta_properties(disk, f"{self.data}/node-{node}") for node in range(1, self._count + 1))
@@ -385,8 +386,6 @@ class ClusterEngine(Helpers):
         ]
 
     async def _help(self, work: Callable[[Client], Awaitable[T]]) -> T:
-        from ottla.testing.client import Client
-
         states = self.answering()
         if not states:
             conditions = "; ".join(f"node {each.node_id}: {each.condition}" for each in self.nodes.values())
@@ -417,8 +416,6 @@ class ClusterEngine(Helpers):
 
     async def _everywhere(self, change: Coroutine[Any, Any, None], is_seen: Callable[[dict[str, int]], bool]) -> None:
         """Make a change, and wait until every node shows it: nodes learn of it after it is acknowledged."""
-        from ottla.testing.client import Client
-
         await change
         deadline_s = asyncio.get_running_loop().time() + SEEN_S_MAX
         for state in self.answering():

@@ -9,6 +9,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from ottla.client.admin.cluster_state import describe_cluster
+from ottla.client.admin.quorum import describe_metadata_quorum
+from ottla.client.health import cluster_state, problems_of
+from ottla.client_core.coordinators import CoordinatorKind
 from ottla.errors import KafkaError, UnknownTopicOrPartitionError
 from ottla.testing.errors import TimedOut
 
@@ -42,7 +46,6 @@ async def leader(engine: ClusterEngine, topic: str, partition: int, timeout_s: f
 
 async def controller(engine: ClusterEngine, timeout_s: float) -> int:
     """The node with the active controller."""
-    from ottla.client.admin.quorum import describe_metadata_quorum
 
     async def look(client: Client) -> int:
         quorum = await describe_metadata_quorum(client.cluster)
@@ -53,7 +56,6 @@ async def controller(engine: ClusterEngine, timeout_s: float) -> int:
 
 async def coordinator(engine: ClusterEngine, group: str, timeout_s: float) -> int:
     """The node that coordinates a consumer group."""
-    from ottla.client_core.coordinators import CoordinatorKind
 
     async def look(client: Client) -> int:
         places, errors = await client.cluster.coordinators(CoordinatorKind.GROUP, [group])
@@ -87,8 +89,6 @@ async def until_healthy(engine: ClusterEngine, timeout_s: float) -> None:
 
 async def _raise_problems(engine: ClusterEngine, client: Client) -> QuorumInfo | None:
     """Raise `NotYet` with all that is wrong with the cluster by one broker's metadata; return the quorum."""
-    from ottla.client.health import cluster_state, problems_of
-
     state = await cluster_state(client.cluster)
     unregistered = [f"node {node} is not registered" for node in engine.nodes if node not in state.described.nodes]
     _raise_found(unregistered + [each.text for each in problems_of(state)])
@@ -104,8 +104,6 @@ def _raise_found(found: Iterable[str]) -> None:
 
 async def until_fenced(engine: ClusterEngine, node_id: int, timeout_s: float) -> None:
     """Wait until the controller has noticed that a node is gone."""
-    from ottla.client.admin.cluster_state import describe_cluster
-
     engine.node(node_id)
 
     async def look(client: Client) -> None:

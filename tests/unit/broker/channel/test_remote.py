@@ -12,9 +12,8 @@ from tests.support.nodes.images import context_of, image_of
 
 from ottla.broker.channel import ControllerChannel
 from ottla.broker.channel.envelope import decode_principal, wrap_response
-from ottla.broker.channel.forwarded import ForwardedRequest
+from ottla.broker.channel.forwarded import ForwardedRequest, LocalChannel
 from ottla.broker.channel.links import Address, ControllerLinks
-from ottla.broker.channel.local import LocalChannel
 from ottla.broker.channel.remote import RemoteChannel
 from ottla.broker.node_links import NodeLinks
 from ottla.errors import KafkaError

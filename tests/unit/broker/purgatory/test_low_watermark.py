@@ -5,7 +5,7 @@ import asyncio
 from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, virtual
 
-from ottla.broker.purgatory.low_watermark import reach
+from ottla.broker.handlers.data.delete_records import reach
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.metadata_records import RegisterBrokerRecord
 

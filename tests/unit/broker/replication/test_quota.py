@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.support.nodes.images import image_of, partition
 
 from ottla.broker.metadata_cache import MetadataCache
+from ottla.broker.metrics import write_replication
 from ottla.broker.replication.quota import PORTION_BYTES_MIN, UNLIMITED, ReplicationQuota, portion_bytes
 from ottla.broker.replication.replication import IsrCounters
-from ottla.broker.replication.replication_metrics import write_replication
 from ottla.metrics_text import MetricsText
 
 RATE = 10_000

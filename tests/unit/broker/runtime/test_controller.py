@@ -8,8 +8,8 @@ import pytest
 from tests.support.nodes.controller_cluster import ControllerCluster
 from tests.support.nodes.quorum_node import QuorumNode, setting
 
+from ottla.broker.runtime.controller import PeriodicDecisions
 from ottla.broker.runtime.metadata_log import MetadataBatch, PreparedChange
-from ottla.broker.runtime.periodic_decisions import PeriodicDecisions
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid

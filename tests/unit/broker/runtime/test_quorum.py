@@ -7,7 +7,7 @@ import pytest
 from tests.support.nodes.quorum_node import FOLDER, QuorumNode, setting
 
 from ottla.broker.runtime.metadata_log import MetadataBatch
-from ottla.broker.runtime.quorum_settings import NotAQuorumOfOne
+from ottla.broker.runtime.quorum import NotAQuorumOfOne
 from ottla.broker.runtime.starting import Listeners, follow_quorum
 from ottla.errors import CorruptFile, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode

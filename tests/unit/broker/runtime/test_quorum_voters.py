@@ -11,8 +11,8 @@ from tests.support.raft.replicas import THREE, elected, key, replica_of_three
 from tests.support.servers.kafka_server import free_ports
 
 from ottla.broker.requests.context import future_of
+from ottla.broker.runtime.quorum import NotAQuorumOfOne, check_alone, raft_settings
 from ottla.broker.runtime.quorum_facts import ReplicaFacts, facts_of
-from ottla.broker.runtime.quorum_settings import NotAQuorumOfOne, check_alone, raft_settings
 from ottla.config.broker import BrokerConfig
 from ottla.env.real.world import real_world
 from ottla.errors.codes import ErrorCode

@@ -3,7 +3,7 @@
 import asyncio
 
 from ottla.client.cluster import Outcome, open_cluster
-from ottla.client.consumer.fetch_once import FetchedPartition, fetch_once
+from ottla.client.once import FetchedPartition, fetch_once
 from ottla.client.world import real_client_world
 from ottla.config.client import admin_settings
 from ottla.errors import OffsetOutOfRangeError

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from ottla.client.cluster import open_cluster
-from ottla.client.producer.store_once import Stored, store_once
+from ottla.client.once import Stored, store_once
 from ottla.client.world import real_client_world
 from ottla.config.client import admin_settings
 from ottla.errors import NetworkError, RecordTooLargeError

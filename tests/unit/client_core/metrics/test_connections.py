@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ottla.client_core.metrics.connections import ConnectionMetrics
+from ottla.client.metrics import ConnectionMetrics
 from ottla.client_core.metrics.registry import ClientKind, MetricsRegistry
 
 SETTINGS = SimpleNamespace(metrics_sample_window_ms=30_000, metrics_num_samples=2)

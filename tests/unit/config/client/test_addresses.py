@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.config.client.addresses import parse_bootstrap_address
+from ottla.config.client.given import parse_bootstrap_address
 
 
 @pytest.mark.parametrize(

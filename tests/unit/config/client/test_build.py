@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.config.client import consumer_settings, producer_settings
+from ottla.config.client.build import Treatment, treatment_of
 from ottla.config.client.kinds import PRODUCER
-from ottla.config.client.treatments import Treatment, treatment_of
 from ottla.config.values import ConfigType, format_value
 from ottla.errors import ConfigError
 

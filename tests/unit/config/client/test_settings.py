@@ -8,9 +8,8 @@ import pytest
 
 import ottla
 from ottla.config.client import AdminSettings, ClientSettings, ConsumerSettings, ProducerSettings
-from ottla.config.client.build import admin_settings, consumer_settings, producer_settings
+from ottla.config.client.build import Treatment, admin_settings, consumer_settings, producer_settings, treatment_of
 from ottla.config.client.kinds import ADMIN, CONSUMER, PRODUCER, ClientKind
-from ottla.config.client.treatments import Treatment, treatment_of
 from ottla.config.client.words import SECURITY_WORDS
 
 DERIVED = {"security", "notices", "auto_offset_reset_duration_ms", "sticky_batch_size"}

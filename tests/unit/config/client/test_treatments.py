@@ -2,9 +2,8 @@
 
 import pytest
 
-from ottla.config.client.build import admin_settings, consumer_settings, producer_settings
+from ottla.config.client.build import REFUSED, WITHOUT_EFFECT, admin_settings, consumer_settings, producer_settings
 from ottla.config.client.kinds import KINDS, ClientKind
-from ottla.config.client.treatments import REFUSED, WITHOUT_EFFECT
 from ottla.config.values import InvalidConfig, format_value
 from ottla.errors import ConfigError
 

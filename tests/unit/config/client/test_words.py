@@ -2,8 +2,8 @@
 
 import pytest
 
+from ottla.config.client.build import Treatment, treatment_of
 from ottla.config.client.kinds import KINDS, ClientKind
-from ottla.config.client.treatments import Treatment, treatment_of
 from ottla.config.client.words import words_of
 
 

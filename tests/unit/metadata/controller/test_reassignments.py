@@ -5,8 +5,8 @@ from tests.support.nodes.controller_cluster import ControllerCluster, directory_
 
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.controller.alter_partition import alter_partition
-from ottla.metadata.controller.partition_growth import create_partitions
 from ottla.metadata.controller.reassignments import alter_reassignments
+from ottla.metadata.controller.topics import create_partitions
 from ottla.wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,

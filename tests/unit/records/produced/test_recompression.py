@@ -6,8 +6,8 @@ import pytest
 
 from ottla.records.compression import Codec, decompress
 from ottla.records.effort import FULL, ON_LOOP, Effort, TooExpensive, loop_compressed_bytes
-from ottla.records.produced import recompression
-from ottla.records.produced.recompression import recompress
+from ottla.records.produced import validate
+from ottla.records.produced.validate import recompress
 
 PLAIN = bytes(range(256)) * 20_000
 LEVELS = [(Codec.NONE, None), (Codec.GZIP, 9), (Codec.SNAPPY, None), (Codec.LZ4, 9), (Codec.LZ4, 17), (Codec.ZSTD, 19)]
@@ -30,13 +30,13 @@ def test_it_stops_when_the_result_is_too_large(codec: Codec) -> None:
 
 def test_the_fastest_level_is_used_when_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     levels: list[int | None] = []
-    real = recompression.compress_in_pieces
+    real = validate.compress_in_pieces
 
-    def noted(codec: Codec, data: recompression.Buffer, level: int | None) -> object:
+    def noted(codec: Codec, data: validate.Buffer, level: int | None) -> object:
         levels.append(level)
         return real(codec, data, level)
 
-    monkeypatch.setattr(recompression, "compress_in_pieces", noted)
+    monkeypatch.setattr(validate, "compress_in_pieces", noted)
     ticks = count()
     batch = bytearray(b"h")
     recompress(batch, PLAIN, Codec.GZIP, 9, 1 << 30, Effort(1 << 30, now_s=lambda: next(ticks) * 0.5))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.handlers.fast_path.commit_frames import FrameAnswers
 from ottla.broker.handlers.groups.group_calls import caller_of, code_of
 from ottla.broker.handlers.portions import PendingPortions, handle_in_portions
 from ottla.broker.requests.context import Handled, RequestContext
@@ -40,8 +41,6 @@ def _commit(context: RequestContext, request: OffsetCommitRequest) -> Handled:
 
 def frame_answers(services: Services) -> AnswersFrames:
     """The fast path for plain commits: it answers frames without decoding them into messages."""
-    from ottla.broker.handlers.fast_path.commit_frames import FrameAnswers  # late, as all of the coordinator's code
-
     return FrameAnswers(services)
 
 

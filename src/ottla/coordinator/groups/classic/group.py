@@ -22,6 +22,7 @@ from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
 from ottla.wire.consumer_protocol import read_subscription
 from ottla.wire.messages.classic_group_records import GroupMetadataKey
+from ottla.wire.messages.list_groups import ListedGroup
 
 if TYPE_CHECKING:
     from ottla.wire.messages.list_groups import ListedGroup
@@ -387,8 +388,6 @@ class ClassicGroup:
     # -- The interface Group
 
     def listed(self) -> ListedGroup:
-        from ottla.wire.messages.list_groups import ListedGroup  # imported late: rarely used
-
         return ListedGroup(
             group_id=self.group_id, protocol_type=self.protocol_type, group_state=self.state, group_type=self.type
         )

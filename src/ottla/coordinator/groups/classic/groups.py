@@ -22,7 +22,9 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
 from ottla.wire.messages.classic_group_records import GroupMetadataKey
+from ottla.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from ottla.wire.messages.heartbeat import HeartbeatResponse
+from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberResponse
 
 if TYPE_CHECKING:
     from ottla.wire.messages.describe_groups import DescribedGroup
@@ -108,8 +110,6 @@ class ClassicGroups:
 
     def leave(self, request: LeaveGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
         """Members leave, or an operator removes static members by their instance ids."""
-        from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberResponse  # imported late: rarely used
-
         group = self._existing(request.group_id, "the leaving member")
         effects, gone, results = Effects(), [], []
         for leaver in request.members:
@@ -151,8 +151,6 @@ class ClassicGroups:
 
         The caller must drop that error before version 6 of the request.
         """
-        from ottla.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember  # imported late: rarely used
-
         group = self._find(group_id)
         if group is None:
             return DescribedGroup(

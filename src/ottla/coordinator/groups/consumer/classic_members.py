@@ -35,6 +35,7 @@ from ottla.ids import uuid_text
 from ottla.wire.consumer_protocol import read_subscription
 from ottla.wire.messages.heartbeat import HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberResponse
 from ottla.wire.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
@@ -245,8 +246,6 @@ def heartbeat(context: ConsumerContext, request: HeartbeatRequest, reply: Reply,
 
 
 def leave(context: ConsumerContext, request: LeaveGroupRequest, reply: Reply, now: Instant) -> Effects:
-    from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberResponse  # imported late: rarely used
-
     group = context.find(request.group_id)
     leaving: dict[str, ConsumerMember] = {}
     results = []

@@ -42,6 +42,7 @@ from ottla.wire.messages.consumer_group_records import (
 from ottla.wire.messages.consumer_group_records import (
     ClassicProtocol as RecordedProtocol,
 )
+from ottla.wire.messages.list_groups import ListedGroup
 
 if TYPE_CHECKING:
     from ottla.wire.messages.list_groups import ListedGroup
@@ -410,8 +411,6 @@ class ConsumerGroup:
     # -- The interface Group
 
     def listed(self) -> ListedGroup:
-        from ottla.wire.messages.list_groups import ListedGroup  # imported late: rarely used
-
         return ListedGroup(group_id=self.group_id, protocol_type=PROTOCOL_TYPE, group_state=self.state, group_type=self.type)
 
     def members_bytes(self) -> int:

@@ -104,8 +104,6 @@ class ConsumerGroups:
 
     def describe(self, group_id: str, version: int) -> DescribedGroup:
         """The group as ConsumerGroupDescribe shows it, with GROUP_ID_NOT_FOUND in it if it is unknown or a classic group."""
-        from ottla.wire.messages.consumer_group_describe import DescribedGroup
-
         try:
             self._check_served()
             group = self._context.find(group_id)

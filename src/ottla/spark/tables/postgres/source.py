@@ -239,8 +239,6 @@ def postgres_source(given: Mapping[str, str], *, is_streaming: bool) -> Postgres
 
 def described(source: PostgresSource) -> list[Column]:
     """The columns, or one sentence that says why there are none."""
-    from ottla.spark.tables.postgres.connection import psycopg
-
     try:
         return describe(source.url, source.query)
     except psycopg().ProgrammingError as problem:

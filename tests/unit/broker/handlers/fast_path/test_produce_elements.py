@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.broker.handlers.fast_path.produce_elements import has_many_elements
+from ottla.broker.handlers.fast_path.produce_frames import has_many_elements
 from ottla.wire.apis import APIS, ApiKey
 from ottla.wire.codec import join_parts
 from ottla.wire.headers import encode_request
