@@ -33,6 +33,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.health import quorum_problems
 from ottla.errors import OttlaError
 from ottla.ids import ZERO_UUID, Uuid, uuid_parse, uuid_text
+from ottla.log.directories.meta_properties import read_meta_properties
 
 LEADER, FOLLOWER, OBSERVER = "leader", "follower", "observer"
 
@@ -352,7 +353,6 @@ def _from_files(path: Path) -> tuple[int, str, list[VoterEndpoint]]:
     """The node's id, its directory's id and its listeners, from its server.properties and its meta.properties."""
     from ottla.config.broker import BrokerConfig
     from ottla.env.real.world import real_world
-    from ottla.log.directories.meta_properties import read_meta_properties
 
     config = BrokerConfig.from_settings(read_properties(str(path)))
     if not config.is_controller:

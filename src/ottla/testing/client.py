@@ -21,6 +21,7 @@ from ottla.config.client import admin_settings
 from ottla.errors import NotLeaderOrFollowerError, UnknownTopicIdError, UnknownTopicOrPartitionError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
+from ottla.records.partitioning import partition_of_key
 from ottla.testing.fault_rules import HELPER_CLIENT_ID
 from ottla.testing.records import Record
 from ottla.testing.settings import setting_text
@@ -140,8 +141,6 @@ class Client:
         return Record(*place, stored.offset, key, value, tuple(headers), timestamp)
 
     def _partition(self, topic: Topic, key: bytes | None) -> int:
-        from ottla.records.partitioning import partition_of_key
-
         if key is not None:
             return partition_of_key(key, len(topic.leaders))
         self._round_robin += 1

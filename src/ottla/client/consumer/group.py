@@ -27,6 +27,7 @@ from ottla.client_core.group.membership import (
     Revoke,
     Subscription,
 )
+from ottla.client_core.group.sticky import CooperativeStickyAssignor, StickyAssignor
 from ottla.client_core.machine import Channel, Request
 from ottla.client_core.offsets import ConsumerGroupMetadata
 from ottla.config.client import ConsumerSettings, load
@@ -269,8 +270,6 @@ def _make_member(settings: ConsumerSettings, parts: Parts, random_below: Callabl
 
 def assignors_of(settings: ConsumerSettings) -> list[Assignor]:
     """The assignors that partition.assignment.strategy names, made for one consumer."""
-    from ottla.client_core.group.sticky import CooperativeStickyAssignor, StickyAssignor
-
     ours = {each.name: each for each in (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)}
     setting = "partition.assignment.strategy"
     found: list[Assignor] = []

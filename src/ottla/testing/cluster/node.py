@@ -12,6 +12,7 @@ from ottla.testing.arguments import check_kind
 from ottla.testing.cluster.cutting import BOTH, CLIENTS, DIRECTIONS, CutRule
 from ottla.testing.cluster.engine import START_S, ClusterEngine
 from ottla.testing.errors import NotRunning
+from ottla.testing.faults import Faults
 from ottla.testing.settings import HOST
 
 if TYPE_CHECKING:
@@ -122,8 +123,6 @@ class ClusterNode:
     @cached_property
     def faults(self) -> Faults:
         """Fault injection on this node, as on a single broker."""
-        from ottla.testing.faults import Faults
-
         engine, node_id = self._engine, self.node_id
 
         def tell(name: str, /, **values: Any) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from tests.support.logs.batches import make_batch
 from tests.support.nodes.net_server import EchoServer, FrameClient, produce
 from tests.support.nodes.rules import Denying, Throttling
 from tests.unit.broker.test_node import Stage
@@ -16,7 +17,7 @@ from ottla.broker.channel.forwarded import ForwardedRequest, answer_forwarded
 from ottla.broker.node import Node
 from ottla.broker.requests import pipeline
 from ottla.broker.requests.apis import SERVED, Quota, checks_of
-from ottla.broker.requests.context import ConnectionInfo
+from ottla.broker.requests.context import CloseConnection, ConnectionInfo
 from ottla.broker.requests.parked import Parked
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Principal
@@ -35,8 +36,11 @@ from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsReques
 from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 ALICE = Principal("User", "alice")
+NEWEST_WITH_NAMES = 12
+"""Version of Produce requests; later ones have topic ids."""
 
 
 def on_a_node(work: Callable[[Node], Coroutine[Any, Any, None]]) -> None:
@@ -58,11 +62,19 @@ def on_a_node(work: Callable[[Node], Coroutine[Any, Any, None]]) -> None:
         loop.close()
 
 
-async def ask(node: Node, request: Message, *, on_controller: bool = False, info: ConnectionInfo | None = None) -> Any:
+async def ask(
+    node: Node,
+    request: Message,
+    *,
+    on_controller: bool = False,
+    info: ConnectionInfo | None = None,
+    version: int | None = None,
+) -> Any:
     """What alice's request is answered by the node's pipeline."""
     if info is None:
         info = ConnectionInfo(1, "L", ("10.1.2.3", 5000), on_controller, ALICE)
-    version = APIS[request.KEY].advertised()[1]
+    if version is None:
+        version = APIS[request.KEY].advertised()[1]
     frame = bytearray(b"".join(encode_request(request, version, 7, "shop")))[4:]  # type: ignore[arg-type]  # buffers
     reply = node.pipeline.handle(info, frame)
     if isinstance(reply, Parked):
@@ -89,6 +101,117 @@ def number_of(frame: bytearray) -> int:
 
 def codes_of(response: Any) -> dict[str, int]:
     return {topic.name: topic.partitions[0].error_code for topic in response.topics}
+
+
+class Path:
+    """Sends records to the topic `one` on one of the two paths of a node's pipeline, and fails if they take the other."""
+
+    def __init__(self, node: Node, is_fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.node, self.is_fast = node, is_fast
+        self.general = 0
+        self.info = ConnectionInfo(1, "L", ("10.1.2.3", 5000), False, ALICE)
+        handle_frame = node.pipeline._handle_frame
+
+        def counted(*arguments: Any) -> Any:
+            self.general += 1
+            return handle_frame(*arguments)
+
+        monkeypatch.setattr(node.pipeline, "_handle_frame", counted)
+
+    async def produce(self) -> Any:
+        """The response to one batch."""
+        data = TopicProduceData(
+            name="one", partition_data=[PartitionProduceData(index=0, records=memoryview(make_batch(b"value")))]
+        )
+        return await ask(self.node, ProduceRequest(acks=1, topic_data=[data]), info=self.info, version=NEWEST_WITH_NAMES)
+
+    async def ready(self) -> None:
+        """The first request is handled on the general path: it loads the handler, and asks the rule."""
+        await self.produce()
+        if not self.is_fast:
+            self.node.pipeline._fast_paths.clear()
+        self.general = 0
+        await self.produce()
+        assert self.general == (0 if self.is_fast else 1)
+
+    async def end_offset(self) -> int:
+        response = await ask(self.node, offsets_of("one"))
+        return int(response.topics[0].partitions[0].offset)
+
+
+both_paths = pytest.mark.parametrize("is_fast", [True, False], ids=["fast", "general"])
+
+
+class NotLoggedIn:
+    """A login that lets nothing pass."""
+
+    def takes(self, frame: bytearray, now_s: float) -> bool:
+        return True
+
+    def answer(self, *arguments: Any) -> Any:
+        raise CloseConnection("not logged in")
+
+
+@both_paths
+def test_nothing_passes_before_the_login(is_fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(node: Node) -> None:
+        path = Path(node, is_fast, monkeypatch)
+        await path.ready()
+        stored = await path.end_offset()
+        path.info.login = NotLoggedIn()  # type: ignore[assignment]
+        with pytest.raises(CloseConnection, match="not logged in"):
+            await path.produce()
+        assert await path.end_offset() == stored
+
+    on_a_node(work)
+
+
+@both_paths
+def test_denied_records_are_not_stored(is_fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(node: Node) -> None:
+        rule = node.pipeline.authorization.authorizer = Denying()
+        path = Path(node, is_fast, monkeypatch)
+        await path.ready()
+        stored = await path.end_offset()
+        rule.deny_topics("one")
+        refused = await path.produce()
+        assert refused.responses[0].partition_responses[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        rule.deny()
+        assert await path.end_offset() == stored
+
+    on_a_node(work)
+
+
+@both_paths
+def test_client_above_its_quota_is_told_and_muted(is_fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(node: Node) -> None:
+        path = Path(node, is_fast, monkeypatch)
+        await path.ready()
+        throttle = node.pipeline.throttling.rule = Throttling(1500)
+        assert (await path.produce()).throttle_time_ms == 1500
+        assert path.general == (0 if is_fast else 2)
+        assert path.info.muted_until_s == pytest.approx(asyncio.get_running_loop().time() + 1.5, abs=0.01)
+        (usage,) = throttle.used
+        assert (usage.connection, usage.client_id, usage.quota) == (path.info, "shop", Quota.PRODUCE)
+
+    on_a_node(work)
+
+
+def test_unserved_version_and_unserved_api_end_the_connection() -> None:
+    """The version that the descriptor has, on the listener that it names."""
+
+    async def work(node: Node) -> None:
+        served = APIS[ApiKey.LIST_OFFSETS].advertised()[1]
+        assert codes_of(await ask(node, offsets_of("one"), version=served)) == {"one": ErrorCode.NONE}
+        assert (await ask(node, BrokerHeartbeatRequest(broker_id=1), on_controller=True)).error_code >= 0
+        with pytest.raises(CloseConnection, match="this API is not served here"):
+            await ask(node, BrokerHeartbeatRequest(broker_id=1))
+        newest = node.pipeline._routes[ApiKey.LIST_OFFSETS]
+        newest.newest = served - 1
+        with pytest.raises(CloseConnection, match=f"versions 1 to {served - 1} are served"):
+            await ask(node, offsets_of("one"), version=served)
+
+    on_a_node(work)
 
 
 def test_denied_topics_are_refused_and_the_others_are_handled() -> None:
