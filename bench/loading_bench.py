@@ -24,7 +24,7 @@ from ottla.broker.node import Node
 from ottla.broker.partitions.cold_reads import ColdReads
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.runtime.coordinators.internal_topics import ensure_internal_topic
-from ottla.broker.runtime.coordinators.loading import load_shard
+from ottla.broker.runtime.coordinators.load import load_shard
 from ottla.broker.runtime.coordinators.runtime import CoordinatorRuntime
 from ottla.coordinator.contract import CoordinatorRecord, NoFastReplay, Producer, put, tombstone
 from ottla.coordinator.transactions.transaction import Transaction, TransactionState, record_of

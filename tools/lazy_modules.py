@@ -156,7 +156,7 @@ STARTS: Final[dict[str, Start]] = {
             "testing.client",
             "testing.faults",
             "testing.process_host",
-            "testing.reading",
+            "testing.topic_reader",
             "testing.thread_host",
         ),
     ),

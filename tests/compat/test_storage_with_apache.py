@@ -14,7 +14,7 @@ from ottla.broker.runtime.controller import ControllerRuntime
 from ottla.broker.runtime.metadata_loader import MetadataLoader
 from ottla.broker.runtime.quorum import QuorumRuntime
 from ottla.broker.runtime.snapshot_writer import SnapshotWriter
-from ottla.broker.runtime.starting import start_metadata
+from ottla.broker.runtime.start import start_metadata
 from ottla.config.broker import BrokerConfig
 from ottla.env.real.world import real_world
 from ottla.ids import Uuid, uuid_text

@@ -13,7 +13,7 @@ from tests.support.raft.memory_log import Entry
 from tests.support.raft.quorum import Faults, SimNode, run_seed
 
 from ottla.ids import Uuid
-from ottla.raft import acting, control
+from ottla.raft import actions, control
 from ottla.raft.election import ElectionState
 from ottla.raft.replica import Replica
 from ottla.raft.requests import add_raft_voter, remove_raft_voter, voter_changes
@@ -114,13 +114,13 @@ def emptied_voters_keep_their_key(patch: pytest.MonkeyPatch) -> Faults:
 
 
 def joining_voters_do_not_remove_their_old_key(patch: pytest.MonkeyPatch) -> Faults:
-    honest = acting._update_of_voter
+    honest = actions._update_of_voter
 
     def update(replica: Any, role: Any) -> Any:
         found = honest(replica, role)
         return None if found is not None and found.KEY == remove_raft_voter.RemoveRaftVoterRequest.KEY else found
 
-    patch.setattr(acting, "_update_of_voter", update)
+    patch.setattr(actions, "_update_of_voter", update)
     return JOINING
 
 

@@ -29,7 +29,7 @@ from ottla.sim.checkers.checker import Checkers
 from ottla.sim.clients.client import Stage
 from ottla.sim.clients.group_client import GroupClient
 from ottla.sim.cluster.checkers.checker import ClusterCheckers
-from ottla.sim.cluster.machine import Cluster, ClusterMachine
+from ottla.sim.cluster.machine import ClusterFacts, ClusterMachine
 from ottla.sim.cluster.plan import QUORUM_SETTINGS
 from ottla.sim.cluster.watch import Watch
 from ottla.sim.loop import VirtualLoop
@@ -127,7 +127,7 @@ class World:
 
     def __init__(self, loop: VirtualLoop) -> None:
         self.loop = loop
-        network, trace, cluster = SimNetwork(Random(1)), Trace(loop), Cluster(1, 3, False, {})
+        network, trace, cluster = SimNetwork(Random(1)), Trace(loop), ClusterFacts(1, 3, False, {})
         watch = Watch(ClusterCheckers([]), trace)
         self.machines = {
             number: ClusterMachine(loop, network, Random(number), trace, SETTINGS, cluster, number, watch)

@@ -16,7 +16,7 @@ from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.membership import NOT_REGISTERED, Membership
 from ottla.broker.node_links import NodeLinks
 from ottla.broker.node_settings import cleaner_settings
-from ottla.broker.partitions.moving import Moves
+from ottla.broker.partitions.moves import Moves
 from ottla.broker.partitions.partitions import Partitions
 from ottla.broker.replication.replication import Replication
 from ottla.broker.runtime.coordinators.coordinators import Coordinators

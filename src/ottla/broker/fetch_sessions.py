@@ -56,7 +56,7 @@ EvictionKey = tuple[bool, int, int]
 """Whether it is a replica's, its number of partitions, its id. The session with the least key is evicted first."""
 
 
-class Reader(NamedTuple):
+class FetchReader(NamedTuple):
     """Who fetches."""
 
     replica_id: int = -1
@@ -269,7 +269,7 @@ class FullContext(FetchContext):
     __slots__ = ("_reader", "_sessions", "_uses_topic_ids")
 
     def __init__(
-        self, wanted: dict[Key, FetchedPartition], sessions: FetchSessions, reader: Reader, uses_topic_ids: bool
+        self, wanted: dict[Key, FetchedPartition], sessions: FetchSessions, reader: FetchReader, uses_topic_ids: bool
     ) -> None:
         super().__init__(wanted)
         self._sessions = sessions
@@ -367,7 +367,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def begin(
-        self, request: FetchRequest, version: int, reader: Reader, named: dict[Key, FetchedPartition] | None = None
+        self, request: FetchRequest, version: int, reader: FetchReader, named: dict[Key, FetchedPartition] | None = None
     ) -> FetchContext | FetchResponse:
         """The partitions that the request fetches; or an error response, if its session is unknown or its epoch is wrong.
 
@@ -416,7 +416,7 @@ class FetchSessions:
         session = self._sessions.get(session_id)
         return {} if session is None else session.wanted
 
-    def create(self, wanted: dict[Key, FetchedPartition], reader: Reader, uses_topic_ids: bool) -> int:
+    def create(self, wanted: dict[Key, FetchedPartition], reader: FetchReader, uses_topic_ids: bool) -> int:
         """Create a session for `wanted`; returns its id, or `NO_SESSION` if there is no room."""
         now_ms = self._clock.now_ms()
         slots = self._settings.current.max_incremental_fetch_session_cache_slots

@@ -40,7 +40,7 @@ from ottla.broker.runtime.controller_registration import ControllerRegistrar
 from ottla.broker.runtime.metadata_loader import MetadataLoader
 from ottla.broker.runtime.quorum import QuorumRuntime
 from ottla.broker.runtime.snapshot_writer import SnapshotWriter
-from ottla.broker.runtime.starting import join_metadata, start_metadata, unless_given_up, wait_joined
+from ottla.broker.runtime.start import join_metadata, start_metadata, unless_given_up, wait_joined
 from ottla.broker.services import NodeServices, Services
 from ottla.broker.settings import BrokerSettings
 from ottla.broker.storage import Storage

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ottla.broker.fetch_sessions import FetchSessions
     from ottla.broker.membership import Membership
     from ottla.broker.metadata_cache import MetadataCache
-    from ottla.broker.partitions.moving import Moves
+    from ottla.broker.partitions.moves import Moves
     from ottla.broker.partitions.partitions import Partitions
     from ottla.broker.replication.replication import Replication
     from ottla.broker.requests.authorization import Authorization

@@ -26,7 +26,7 @@ from ottla.client.admin.offsets import OffsetSpec, list_offsets
 from ottla.client.admin.topic_descriptions import PartitionDescription, describe_topics, list_topics
 from ottla.client.cluster import Cluster
 from ottla.client.health import log_ends
-from ottla.client_core.backoff import Backoff
+from ottla.env.backoff import Backoff
 from ottla.errors import ElectionNotNeededError, KafkaError
 from ottla.ids import TopicPartition
 

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, T
 from ottla.client.connections import BOOTSTRAP_ID, ConnectionPool, kafka_error
 from ottla.client.link_options import link_options
 from ottla.client.world import ClientWorld
-from ottla.client_core.backoff import Backoff
 from ottla.client_core.coordinators import CoordinatorKind, find_coordinator_request
 from ottla.client_core.machine import ANY_NODE, CONTROLLER, Channel
 from ottla.client_core.metadata import Metadata, Node, leaderless_text
 from ottla.config.client.settings import AdminSettings
+from ottla.env.backoff import Backoff
 from ottla.errors import BrokerNotAvailableError, KafkaError, UnreachableError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
 from ottla.ids import TopicPartition

@@ -20,9 +20,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from ottla.client.world import ClientWorld
-from ottla.client_core.backoff import Backoff
 from ottla.client_core.machine import CONTROLLER, Channel
 from ottla.client_core.metadata import Metadata, Node
+from ottla.env.backoff import Backoff
 from ottla.errors import AuthenticationError, KafkaError, NetworkError, TimeoutError, UnsupportedVersionError
 from ottla.link import (
     AuthenticationFailed,

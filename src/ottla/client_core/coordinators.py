@@ -14,9 +14,9 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Protocol
 
-from ottla.client_core.backoff import Backoff
 from ottla.client_core.machine import ANY_NODE, Channel, Connect, Connections, Request
 from ottla.client_core.metadata import Metadata, Node
+from ottla.env.backoff import Backoff
 from ottla.errors import KafkaError, exception_of
 from ottla.errors.codes import error_meaning
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ottla.client_core.backoff import Backoff
 from ottla.client_core.machine import ANY_NODE, Rebootstrap, Request
+from ottla.env.backoff import Backoff
 from ottla.errors import KafkaError, NetworkError, RebootstrapRequiredError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
 from ottla.errors.texts import listed

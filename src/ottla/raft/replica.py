@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ottla.errors import BrokenInvariant
-from ottla.raft import acting
+from ottla.raft import actions
 from ottla.raft.connections import NEVER_MS, Connections
 from ottla.raft.effects import (
     Answer,
@@ -456,7 +456,7 @@ class Replica:
     def _act(self, now_ms: int) -> None:
         for _ in range(_STEPS_MAX):
             before = self.role
-            self._deadline_ms = acting.act(self, now_ms)
+            self._deadline_ms = actions.act(self, now_ms)
             if self.role is before:
                 return
         raise BrokenInvariant(f"the quorum does not settle: {self.role}")

@@ -39,7 +39,7 @@ from ottla.sim.clients.auditor import Auditor
 from ottla.sim.clients.client import BACKOFF_S_MAX, Client, LinkError, Stage
 from ottla.sim.clients.consumer import Consumer
 from ottla.sim.clients.group_client import TRANSACTION, Cleaner, GroupClient
-from ottla.sim.clients.member import SESSION_TIMEOUT_MS, Committer, Member, Reader
+from ottla.sim.clients.member import SESSION_TIMEOUT_MS, Committer, Member, ReadingMember
 from ottla.sim.clients.producer import Producer
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.machine import Machine
@@ -125,7 +125,7 @@ class Cast:
                 made.append(Committer(stage, name, group.name, lambda: admin.topics))
             else:
                 is_classic, is_mixed = group.speaks_classic(index), group.protocol == "mixed"
-                kind = Reader if group.is_reading else Member
+                kind = ReadingMember if group.is_reading else Member
                 made.append(
                     kind(stage, name, group.name, instance, lambda: admin.topics, is_classic=is_classic, is_mixed=is_mixed)
                 )
@@ -432,5 +432,5 @@ async def close_groups(cast: Cast, auditor: Auditor, admin: Admin) -> None:
         found = await client.fetch_offsets_until_answered(places)
         if isinstance(client, App):
             checkers.app_ended(client.transactional_id, found)
-        elif isinstance(client, Reader):
+        elif isinstance(client, ReadingMember):
             checkers.reading_ended(client.group, found)

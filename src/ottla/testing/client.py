@@ -21,7 +21,7 @@ from ottla.config.client import admin_settings
 from ottla.errors import NotLeaderOrFollowerError, UnknownTopicIdError, UnknownTopicOrPartitionError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
-from ottla.records.partitioning import partition_of_key
+from ottla.records.kernels import partition_of_key
 from ottla.testing.fault_rules import HELPER_CLIENT_ID
 from ottla.testing.records import Record
 from ottla.testing.settings import setting_text

@@ -210,13 +210,13 @@ class Helpers(ABC):
         return self._help(work)
 
     def records(self, name: str) -> Coroutine[Any, Any, list[Record]]:
-        from ottla.testing.reading import read_now
+        from ottla.testing.topic_reader import read_now
 
         check_topic(name)
         return self._help(lambda client: read_now(client, name))
 
     def await_records(self, name: str, count: int, timeout_s: float) -> Coroutine[Any, Any, list[Record]]:
-        from ottla.testing.reading import await_records
+        from ottla.testing.topic_reader import await_records
 
         check_topic(name)
         check_awaited(count, timeout_s)

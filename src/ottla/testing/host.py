@@ -21,7 +21,7 @@ class Launch(NamedTuple):
     scram: Sequence[str] = ()
     """Users that a new cluster begins with, in the notation of `--add-scram`."""
     blocked: dict[str, list[bool]] | None = None
-    """What is cut from the beginning: see `cluster/cutting.py`."""
+    """What is cut from the beginning: see `cluster/cuts.py`."""
 
 
 class Facts(NamedTuple):

@@ -9,7 +9,7 @@ from ottla.broker.runtime.controller import ControllerRuntime
 from ottla.broker.runtime.metadata_loader import MetadataLoader
 from ottla.broker.runtime.quorum import QuorumRuntime
 from ottla.broker.runtime.snapshot_writer import SnapshotWriter
-from ottla.broker.runtime.starting import start_metadata
+from ottla.broker.runtime.start import start_metadata
 from ottla.config.broker import BrokerConfig
 from ottla.env import Network, World
 from ottla.log.directories.meta_properties import read_meta_properties

@@ -16,8 +16,8 @@ from ottla.broker.fetch_sessions import (
     EPOCH_MAX,
     EVICTION_MS,
     FetchContext,
+    FetchReader,
     FetchSessions,
-    Reader,
     next_epoch,
 )
 from ottla.errors.codes import ErrorCode
@@ -53,7 +53,7 @@ class Broker:
         self.records: dict[Partition, bytes] = {}
 
     def ask(self, request: FetchRequest, version: int = 12, is_replica: bool = False) -> FetchResponse:
-        begun = self.sessions.begin(request, version, Reader(1 if is_replica else -1))
+        begun = self.sessions.begin(request, version, FetchReader(1 if is_replica else -1))
         if isinstance(begun, FetchResponse):
             return begun
         return begun.finish(self.read(begun))
@@ -122,7 +122,7 @@ def test_session_with_topic_ids_refuses_names() -> None:
 def test_request_overtaken_by_the_next_gets_an_epoch_error() -> None:
     broker = Broker()
     session = broker.open(A)
-    waiting = broker.sessions.begin(request_of(session_id=session, epoch=1), 12, Reader())
+    waiting = broker.sessions.begin(request_of(session_id=session, epoch=1), 12, FetchReader())
     assert isinstance(waiting, FetchContext)
     assert broker.ask(request_of(session_id=session, epoch=2)).error_code == 0
     late = waiting.finish(broker.read(waiting))

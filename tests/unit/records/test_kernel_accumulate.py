@@ -12,9 +12,8 @@ from tests.support.logs.record_data import Row, rows
 
 from ottla.records.batch import BatchView
 from ottla.records.builder import build_produce_batch
-from ottla.records.kernels import load_variant
+from ottla.records.kernels import load_variant, partition_of_key
 from ottla.records.layout import HEADER_SIZE
-from ottla.records.partitioning import partition_of_key
 
 PURE = load_variant("kernel_accumulate", pure=True)
 COMPILED = load_variant("kernel_accumulate", pure=False)

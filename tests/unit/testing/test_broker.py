@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ottla.errors import BrokenInvariant, KafkaError, OttlaError
-from ottla.testing import Broker, BrokerFailed, NotRunning, TimedOut, reading
+from ottla.testing import Broker, BrokerFailed, NotRunning, TimedOut, topic_reader
 from ottla.testing.runner import UnsyncedFile
 
 MODES = pytest.mark.parametrize("process", [False, True], ids=["thread", "process"])
@@ -209,7 +209,7 @@ def test_records_are_awaited_while_they_come() -> None:
 
 
 def test_awaiting_records_does_not_delay_other_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_WAIT_MS", 3_600_000)
+    monkeypatch.setattr(topic_reader, "_WAIT_MS", 3_600_000)
     with Broker() as broker, ThreadPoolExecutor() as pool:
         broker.create_topic("orders")
         awaited = pool.submit(broker.await_records, "orders", 1, 60)

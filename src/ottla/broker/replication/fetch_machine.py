@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
+from ottla.env.backoff import exponential
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
 from ottla.wire.messages.fetch import (
@@ -334,7 +335,7 @@ class FetchMachine:
     def _pause(self, key: Key, followed: Followed, now_s: float, backoff_max_s: float) -> None:
         self._active.pop(key, None)
         self._changed[key] = None
-        self._paused[key] = now_s + min(_BACKOFF_FIRST_S * 2 ** min(followed.failures, 20), backoff_max_s)
+        self._paused[key] = now_s + exponential(_BACKOFF_FIRST_S, followed.failures, backoff_max_s)
         followed.failures += 1
 
     def _restart(self, session_id: int) -> None:

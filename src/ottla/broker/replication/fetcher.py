@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ottla.broker.replication.fetch_machine import Action, Append, FetchMachine, Key, Limits, Place, Reset, Throttle, Truncate
 from ottla.broker.replication.quota import UNLIMITED, portion_bytes
+from ottla.env.backoff import exponential
 from ottla.errors import BrokenInvariant, KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.link import LinkError, LinkOptions
@@ -188,7 +189,7 @@ class ReplicaFetcher:
         self.machine.failed()
         if self._failures == 0:
             logger.info("cannot fetch from node %d, trying again: %s", self.leader_id, failure)
-        pause_s = min(_RECONNECT_FIRST_S * 2 ** min(self._failures, 20), backoff_max_s)
+        pause_s = exponential(_RECONNECT_FIRST_S, self._failures, backoff_max_s)
         self._failures += 1
         self._wake.clear()
         await self._wait(self._loop.time() + pause_s)  # a new partition to follow ends the pause: its leader is up

@@ -3,7 +3,7 @@
 A broker has three of them: `leader.replication.throttled.rate` limits what it sends to followers, and
 `follower.replication.throttled.rate` what it fetches, each for the replicas that a topic's setting lists. All bytes of
 listed replicas count. Only those that are not in sync wait: a throttle must not push a replica out of the ISR. The third is for
-moves to other log directories (`partitions/moving.py`).
+moves to other log directories (`partitions/moves.py`).
 
 The rate is that of Kafka: the bytes of the last windows, divided by the time since the oldest of them began, but at least one
 window. Kafka looks only whether it is too high before it fills a response of up to ten megabytes; here a response also ends

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ottla.broker.formatting import format_if_new
 from ottla.broker.node import Node
-from ottla.broker.runtime.starting import StartGivenUp
+from ottla.broker.runtime.start import StartGivenUp
 from ottla.cli.logs import discard_empty_files
 from ottla.cli.node.start_check import check_start
 from ottla.env import World

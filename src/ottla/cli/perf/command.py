@@ -21,7 +21,7 @@ from ottla.cli.common.output import is_for_people, make_wide, print_table, say
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.spelling import Actions
 from ottla.client.cluster import Cluster, topic_error
-from ottla.client_core.backoff import Backoff
+from ottla.env.backoff import Backoff
 from ottla.errors.codes import ErrorCode, error_of
 
 F = TypeVar("F", bound=Callable[..., Any])

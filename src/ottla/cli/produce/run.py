@@ -21,9 +21,9 @@ from ottla.cli.produce.options import ProduceOptions
 from ottla.client.cluster import Cluster, topic_error
 from ottla.client.producer.asynchronous import Producer
 from ottla.client.producer.deliveries import Deliveries
-from ottla.client_core.backoff import Backoff
 from ottla.client_core.metadata import leaderless_text
 from ottla.client_core.producer.batch import ProducerBatch
+from ottla.env.backoff import Backoff
 from ottla.errors import (
     InvalidTopicError,
     KafkaError,

@@ -35,7 +35,7 @@ from ottla.client.admin.topics import (
     delete_topics,
 )
 from ottla.client.cluster import Cluster
-from ottla.client_core.backoff import Backoff
+from ottla.env.backoff import Backoff
 from ottla.errors import KafkaError, TopicExistsError
 from ottla.errors.texts import sized
 from ottla.ids import TopicPartition, uuid_text

@@ -71,7 +71,7 @@ class TopicView:
         return diagnose(TopicPartition(self.topic.name, partition.partition), partition, around)
 
 
-class Found(NamedTuple):
+class ChosenTopics(NamedTuple):
     """The chosen topics."""
 
     topics: list[TopicView]
@@ -86,7 +86,7 @@ async def find_topics(
     topic_id: str | None,
     missing_is_fine: bool,
     partitions_per_response: int,
-) -> Found:
+) -> ChosenTopics:
     """The chosen topics with partitions and settings."""
     known = await list_topics(cluster, include_internal=True)
     if topic_id is not None:
@@ -97,7 +97,7 @@ async def find_topics(
     else:
         chosen = choose(known, names, pattern, missing_is_fine)
     if not chosen:
-        return Found([])
+        return ChosenTopics([])
     live_brokers = frozenset(cluster.brokers)
     topics = (await describe_topics(cluster, chosen, partitions_per_request=partitions_per_response)).raise_first()
     settings = (await describe_configs(cluster, [("topic", name) for name in chosen])).raise_first()
@@ -107,7 +107,7 @@ async def find_topics(
         TopicView(topic, entries, live_brokers, topic.partitions, moving or {})
         for topic, entries in zip(topics.values(), settings.values(), strict=True)
     ]
-    return Found(views, stale_note(seen_by) if moving is None else None)
+    return ChosenTopics(views, stale_note(seen_by) if moving is None else None)
 
 
 async def _reassignments(cluster: Cluster) -> dict[TopicPartition, PartitionReassignment] | None:

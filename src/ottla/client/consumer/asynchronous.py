@@ -18,7 +18,7 @@ from ottla.client.consumer.arguments import consumer_options
 from ottla.client.consumer.calls import CLOSE_TIMEOUT_S, ConsumerFace
 from ottla.client.consumer.core import ConsumerCore
 from ottla.client.consumer.guard import TaskGuard, awaiting, awaiting_read
-from ottla.client.consumer.reader import Reader
+from ottla.client.consumer.reader import RecordReader
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.client.faces import check_loop, consumer_dropped, on_loop, plain
 from ottla.client.link_options import check_security
@@ -264,7 +264,7 @@ class Consumer(ConsumerFace[K, V]):
         return self._made
 
     @property
-    def _reader(self) -> Reader:
+    def _reader(self) -> RecordReader:
         return (self._made or self._core).reader
 
     def _do(self, call: Callable[[], T]) -> T:

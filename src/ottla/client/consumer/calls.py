@@ -27,7 +27,7 @@ from ottla.client.consumer.guard import Guard, Read, check_open, refuse_in_liste
 from ottla.client.consumer.listener import Handler, RebalanceListener, listener_of, tell
 from ottla.client.consumer.offset_calls import CommitCallback
 from ottla.client.consumer.ranges import Ranges
-from ottla.client.consumer.reader import Reader
+from ottla.client.consumer.reader import RecordReader
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.client.faces import MeasuredFace
 from ottla.client.type_parameters import K, V
@@ -65,7 +65,7 @@ class ConsumerFace(MeasuredFace, Generic[K, V]):
         @property
         def _core(self) -> ConsumerCore: ...
         @property
-        def _reader(self) -> Reader: ...
+        def _reader(self) -> RecordReader: ...
 
     def _prepare(self, options: ConsumerOptions) -> None:
         self._options = options
@@ -162,7 +162,7 @@ class ConsumerFace(MeasuredFace, Generic[K, V]):
             if found or (deadline_s is not None and clock.monotonic_s() >= deadline_s):
                 return found
 
-    def _rewound(self) -> Reader:
+    def _rewound(self) -> RecordReader:
         """The reader, whose records of an iteration that were not handed out have gone back to be read again."""
         reader = self._reader
         if reader.pending:

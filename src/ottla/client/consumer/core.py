@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ottla.client.consumer.group import GroupSide
 from ottla.client.consumer.offset_calls import OffsetCalls
 from ottla.client.consumer.parts import Parts
-from ottla.client.consumer.reader import Reader
+from ottla.client.consumer.reader import RecordReader
 from ottla.client.consumer.wait import Waiting
 from ottla.client.patience import Patience
 from ottla.client.world import ClientWorld
@@ -66,7 +66,7 @@ class ConsumerCore:
         self.settings = settings
         self.parts = parts = Parts(world, settings, self._after_round, self._broken)
         self.subscription = parts.subscription
-        self.reader = Reader(parts.subscription, parts.fetcher, wake or parts.runner.wake, *deserializers, self.now_ms)
+        self.reader = RecordReader(parts.subscription, parts.fetcher, wake or parts.runner.wake, *deserializers, self.now_ms)
         self.waiting = Waiting(parts.runner.wake, settings.default_api_timeout_ms / 1000, world.clock, self._hold)
         self._patience = Patience(world.clock)
         """Of the polls: short ones in a row are one wait."""

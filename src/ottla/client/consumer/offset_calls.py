@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.client.consumer.parts import Parts
-from ottla.client.consumer.reader import Reader
+from ottla.client.consumer.reader import RecordReader
 from ottla.client.consumer.wait import Waiting
 from ottla.client_core.consumer.commits import Commit, Commits, not_committed
 from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp
@@ -34,7 +34,7 @@ Marks = Mapping[TopicPartition, Mark]
 class OffsetCalls:
     """Offsets of one consumer."""
 
-    def __init__(self, settings: ConsumerSettings, parts: Parts, reader: Reader, waiting: Waiting) -> None:
+    def __init__(self, settings: ConsumerSettings, parts: Parts, reader: RecordReader, waiting: Waiting) -> None:
         self._settings = settings
         self._parts = parts
         self._reader = reader

@@ -1,4 +1,4 @@
-"""`Reader`: the side of a consumer that takes records out of fetched answers, in the thread or task that reads.
+"""`RecordReader`: the side of a consumer that takes records out of fetched answers, in the thread or task that reads.
 
 It decodes in the caller's thread and tells the loop when there is room to fetch more. It knows what was handed out: whole
 polls, or single records of an iteration. That is what a commit without arguments commits.
@@ -38,7 +38,7 @@ class Views(NamedTuple):
     batches: list[BatchView]
 
 
-class Reader:
+class RecordReader:
     """Hands out records, in order for each partition."""
 
     def __init__(

@@ -18,7 +18,7 @@ from ottla.client.consumer.arguments import consumer_options
 from ottla.client.consumer.calls import CLOSE_TIMEOUT_S, ConsumerFace
 from ottla.client.consumer.core import ConsumerCore
 from ottla.client.consumer.guard import ThreadGuard, blocking, blocking_read, guarded
-from ottla.client.consumer.reader import Reader
+from ottla.client.consumer.reader import RecordReader
 from ottla.client.consumer.record import ConsumerRecord
 from ottla.client.faces import consumer_dropped
 from ottla.client.link_options import check_security
@@ -70,7 +70,7 @@ class Consumer(ConsumerFace[K, V]):
     """
 
     _core: ConsumerCore
-    _reader: Reader
+    _reader: RecordReader
 
     @overload
     def __init__(

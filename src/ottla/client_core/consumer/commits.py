@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
-from ottla.client_core.backoff import Backoff
 from ottla.client_core.coordinators import BackoffSettings, CoordinatorFinder
 from ottla.client_core.machine import Channel, Request
 from ottla.client_core.metadata import Metadata
 from ottla.client_core.offsets import OffsetAndMetadata
+from ottla.env.backoff import Backoff
 from ottla.errors import (
     CommitFailedError,
     FencedInstanceIdError,

@@ -18,7 +18,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from ottla.client_core.backoff import Backoff
 from ottla.client_core.consumer.fetch_session import FINAL_EPOCH, SESSION_ERRORS, FetchSession, Wanted
 from ottla.client_core.consumer.fetched import Fetched, end_of_batches
 from ottla.client_core.consumer.settings import NO_RESET, READ_COMMITTED, FetchSettings, Reset, isolation_code
@@ -28,6 +27,7 @@ from ottla.client_core.metadata import Metadata, Node
 from ottla.client_core.metrics.consumer import ConsumerMetrics
 from ottla.client_core.metrics.registry import MetricsRegistry
 from ottla.client_core.pending_connections import Connecting
+from ottla.env.backoff import Backoff
 from ottla.errors import KafkaError, OffsetOutOfRangeError, RecordTooLargeError, UnknownTopicIdError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning, error_name
 from ottla.ids import ZERO_UUID, TopicPartition, Uuid, uuid_text

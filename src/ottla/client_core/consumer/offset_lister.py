@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
-from ottla.client_core.backoff import Backoff
 from ottla.client_core.consumer.settings import OffsetSettings, isolation_code
 from ottla.client_core.machine import Connect, Request
 from ottla.client_core.metadata import Metadata
 from ottla.client_core.pending_connections import Connecting
+from ottla.env.backoff import Backoff
 from ottla.errors import KafkaError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
 from ottla.ids import TopicPartition

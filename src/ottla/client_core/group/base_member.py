@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
-from ottla.client_core.backoff import Backoff
 from ottla.client_core.group.membership import (
     NO_PARTITIONS,
     Assign,
@@ -19,6 +18,7 @@ from ottla.client_core.group.membership import (
     Subscription,
 )
 from ottla.client_core.machine import Channel, Request
+from ottla.env.backoff import Backoff
 from ottla.errors import KafkaError
 from ottla.ids import Uuid
 

@@ -23,9 +23,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
-from ottla.client_core.backoff import Backoff
 from ottla.client_core.machine import ANY_NODE, Request
 from ottla.client_core.producer.batch import ProducerBatch, next_sequence
+from ottla.env.backoff import Backoff
 from ottla.errors import KafkaError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
 from ottla.ids import ZERO_UUID, Uuid

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ottla.client_core.backoff import Backoff
 from ottla.client_core.coordinators import BackoffSettings, CoordinatorFinder, CoordinatorKind
 from ottla.client_core.machine import Channel, Request
 from ottla.client_core.metadata import Metadata
 from ottla.client_core.producer.idempotence import EPOCH_MAX, two_phase_request
 from ottla.client_core.producer.transaction_requests import END_VERSION_MAX_BEFORE_TV2, Pending, Verdict, verdict_of
+from ottla.env.backoff import Backoff
 from ottla.errors import InvalidTxnStateError, KafkaError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
 from ottla.wire.apis import ApiKey

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ottla.client_core.backoff import Backoff
 from ottla.client_core.machine import Connect, Request
 from ottla.client_core.metadata import Metadata, Node
 from ottla.client_core.metrics.producer import ProducerMetrics
@@ -28,6 +27,7 @@ from ottla.client_core.producer.accumulator import NEVER_MS, Accumulator, Key, P
 from ottla.client_core.producer.batch import ProducerBatch
 from ottla.client_core.producer.collaborators import Gate, SenderSettings
 from ottla.client_core.producer.idempotence import Idempotence
+from ottla.env.backoff import Backoff
 from ottla.errors import KafkaError, OutOfOrderSequenceError, TimeoutError, TransactionAbortedError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
 from ottla.errors.texts import counted

@@ -26,7 +26,6 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
-from ottla.client_core.backoff import Backoff
 from ottla.client_core.coordinators import CoordinatorFinder, CoordinatorKind
 from ottla.client_core.machine import Channel, Request
 from ottla.client_core.metadata import Metadata
@@ -36,6 +35,7 @@ from ottla.client_core.producer.collaborators import TransactionSettings
 from ottla.client_core.producer.idempotence import Idempotence, Key
 from ottla.client_core.producer.prepared_transactions import PreparedTransaction, TransactionIdentity
 from ottla.client_core.producer.transaction_requests import Pending, Verdict, is_fatal_for_producer, verdict_of
+from ottla.env.backoff import Backoff
 from ottla.errors import IllegalStateError, InvalidProducerEpochError, KafkaError, ProducerFencedError
 from ottla.errors.codes import ErrorCode
 from ottla.errors.faults import without_frames

@@ -405,7 +405,7 @@ class Member(Committer):
                 self.explain("OffsetCommit", code, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
-class Reader(Member):
+class ReadingMember(Member):
     """A member that reads, with automatic commits. It is killed, or closes, with records that it got and did not commit."""
 
     reports_offsets = False

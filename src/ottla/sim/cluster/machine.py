@@ -43,7 +43,7 @@ def node_name(number: int) -> str:
     return f"n{number}"
 
 
-class Cluster:
+class ClusterFacts:
     """What all nodes of a cluster have in common: its id, its voters, the first feature levels."""
 
     def __init__(
@@ -87,7 +87,7 @@ class ClusterMachine(Machine):
         random: Random,
         trace: Trace,
         settings: Mapping[str, str],
-        cluster: Cluster,
+        cluster: ClusterFacts,
         number: int,
         watch: Watch,
         is_controller: bool | None = None,

@@ -33,7 +33,7 @@ from ottla.sim.cluster.checkers.partitions import (
 )
 from ottla.sim.cluster.checkers.quorum import CommittedLog, DurableMajority, Fencing, Images, OneLeader, ProducerBlocks
 from ottla.sim.cluster.disks import Safekeeping
-from ottla.sim.cluster.machine import METADATA_FOLDER, Cluster, ClusterMachine, Machines, node_name
+from ottla.sim.cluster.machine import METADATA_FOLDER, ClusterFacts, ClusterMachine, Machines, node_name
 from ottla.sim.cluster.operator import left_behind
 from ottla.sim.cluster.plan import LAG_MAX_MS, NODES, ClusterPlan, make_cluster_plan
 from ottla.sim.cluster.troubles import ClusterTroubles, Joins
@@ -140,7 +140,7 @@ class _Run:
             trace,
         )
         watch.delayed = self._joins.delayed
-        cluster = Cluster(seed, plan.nodes, plan.is_static, {TRANSACTION_VERSION: base.version.first}, plan.controllers)
+        cluster = ClusterFacts(seed, plan.nodes, plan.is_static, {TRANSACTION_VERSION: base.version.first}, plan.controllers)
         self.machines = Machines(
             ClusterMachine(
                 loop, self._network, Random(f"{seed}/machine/{number}"), trace, base.settings, cluster, number, watch

@@ -11,7 +11,7 @@ from types import MappingProxyType, TracebackType
 
 from ottla.testing.arguments import check_kind
 from ottla.testing.cluster import waiting
-from ottla.testing.cluster.cutting import BOTH
+from ottla.testing.cluster.cuts import BOTH
 from ottla.testing.cluster.engine import ClusterEngine
 from ottla.testing.cluster.node import ClusterNode, Cut, cut_rule
 from ottla.testing.engine import Report

@@ -26,7 +26,7 @@ from ottla.errors import OttlaError
 from ottla.ids import uuid_text
 from ottla.log.directories.meta_properties import read_meta_properties
 from ottla.testing.client import Client
-from ottla.testing.cluster.cutting import CLIENTS, CutRule, blocked_at
+from ottla.testing.cluster.cuts import CLIENTS, CutRule, blocked_at
 from ottla.testing.cluster.settings import PORTS_PER_NODE, NodePorts, all_settings, check_config, node_ports
 from ottla.testing.engine import REPORT, Helpers
 from ottla.testing.errors import BrokerFailed, NotRunning, TimedOut

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ottla.env.net import DEFAULT_OPTIONS, Accept, Listener, Sendable, SocketOptions, Stream, StreamOwner
-from ottla.testing.cluster.cutting import CLIENTS, Blocked
+from ottla.testing.cluster.cuts import CLIENTS, Blocked
 
 if TYPE_CHECKING:
     from ottla.env import Network

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ottla.testing.arguments import check_kind
-from ottla.testing.cluster.cutting import BOTH, CLIENTS, DIRECTIONS, CutRule
+from ottla.testing.cluster.cuts import BOTH, CLIENTS, DIRECTIONS, CutRule
 from ottla.testing.cluster.engine import START_S, ClusterEngine
 from ottla.testing.errors import NotRunning
 from ottla.testing.faults import Faults

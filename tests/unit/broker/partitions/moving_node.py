@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.support.nodes.held_partitions import NODE, HeldPartitions
 
-from ottla.broker.partitions.moving import Moves
+from ottla.broker.partitions.moves import Moves
 from ottla.ids import TopicPartition, Uuid
 from ottla.metadata.controller.apis import decision_of
 from ottla.metadata.controller.state import ControllerSettings, ControllerState

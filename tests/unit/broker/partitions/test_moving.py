@@ -8,7 +8,7 @@ from tests.support.logs.batches import make_batch, records_of
 from tests.support.nodes.held_partitions import virtual, waiting
 from tests.unit.broker.partitions.moving_node import T_0, MovingNode
 
-from ottla.broker.partitions import moving
+from ottla.broker.partitions import moves
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
@@ -17,7 +17,7 @@ from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moving, "PIECE_BYTES", 4000)
+    monkeypatch.setattr(moves, "PIECE_BYTES", 4000)
 
 
 SLOW = 50_000

@@ -96,7 +96,7 @@ def test_one_line_per_cause_in_ten_seconds(caplog: pytest.LogCaptureFixture) -> 
     [
         ("ottla.broker.node._publish:210", "publishing"),
         ("ottla.log.compaction.compactor.swap:9", "compaction"),
-        ("ottla.broker.runtime.coordinators.loading.load:70", "coordinators"),
+        ("ottla.broker.runtime.coordinators.load.load:70", "coordinators"),
         ("ottla.broker.metrics.page:50", "metrics"),
         ("zlib.compress:1", "other"),
     ],

@@ -8,7 +8,7 @@ from tests.support.nodes.quorum_node import FOLDER, QuorumNode, setting
 
 from ottla.broker.runtime.metadata_log import MetadataBatch
 from ottla.broker.runtime.quorum import NotAQuorumOfOne
-from ottla.broker.runtime.starting import Listeners, follow_quorum
+from ottla.broker.runtime.start import Listeners, follow_quorum
 from ottla.errors import CorruptFile, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import METADATA_TOPIC_ID, ZERO_UUID

@@ -14,7 +14,7 @@ from ottla.broker.runtime.metadata_log import MetadataBatch
 from ottla.broker.runtime.quorum_delivery import Delivery
 from ottla.broker.runtime.quorum_links import QuorumLinks
 from ottla.broker.runtime.quorum_peers import QuorumPeers
-from ottla.broker.runtime.starting import Listeners
+from ottla.broker.runtime.start import Listeners
 from ottla.env.real.world import real_world
 from ottla.errors.codes import ErrorCode
 from ottla.link import ConnectFailed, RequestTimedOut

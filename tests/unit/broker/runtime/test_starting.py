@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.support.nodes.quorum_node import FOLDER, QuorumNode
 
-from ottla.broker.runtime.starting import StartGivenUp, start_metadata, unless_given_up
+from ottla.broker.runtime.start import StartGivenUp, start_metadata, unless_given_up
 from ottla.errors import LogDirectoryFailed
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.machines.consumer_cluster import FakePartition, place
 
-from ottla.client.consumer.reader import Reader
+from ottla.client.consumer.reader import RecordReader
 from ottla.client_core.consumer.fetched import Fetched, end_of_batches
 from ottla.client_core.consumer.subscription import Position, Subscription
 from ottla.client_core.metrics.consumer import ConsumerMetrics
@@ -28,7 +28,7 @@ class World:
         self.fetcher: Any = SimpleNamespace(ready=deque(), metrics=ConsumerMetrics(registry), end_offset=lambda state: 5)
         self.metrics = registry
         self.wakes = 0
-        self.reader = Reader(self.subscription, self.fetcher, self.wake, None, None)
+        self.reader = RecordReader(self.subscription, self.fetcher, self.wake, None, None)
         for partition in range(2):
             self.fetch(partition)
 

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.support.cases.examples import examples
 from tests.support.machines.consumer_cluster import TOPIC, Driver, FakeCluster, known_metadata, no_chance, place, settings
 
-from ottla.client.consumer.reader import Reader
+from ottla.client.consumer.reader import RecordReader
 from ottla.client_core.consumer.fetcher import Fetcher, FetchErrors
 from ottla.client_core.consumer.offset_lister import OffsetLister
 from ottla.client_core.consumer.positions import Positions
@@ -49,7 +49,7 @@ class Reading(RuleBasedStateMachine):
         positions = Positions(self.subscription, metadata, chosen, lister, EARLIEST, lambda: 0)
         self.fetcher = Fetcher(self.subscription, metadata, chosen, FetchErrors(metadata, chosen, EARLIEST), no_chance)
         self.driver = Driver(self.cluster, positions, lister, self.fetcher, metadata)
-        self.reader = Reader(self.subscription, self.fetcher, lambda: None, None, None)
+        self.reader = RecordReader(self.subscription, self.fetcher, lambda: None, None, None)
         self.subscription.assign([place(each) for each in range(PARTITIONS)])
         self.expected = [0] * PARTITIONS
         """The lowest offset that may come next."""

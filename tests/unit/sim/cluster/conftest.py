@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.sim.cluster.checkers.checker import ClusterChecker, ClusterCheckers
-from ottla.sim.cluster.machine import Cluster, ClusterMachine, Machines
+from ottla.sim.cluster.machine import ClusterFacts, ClusterMachine, Machines
 from ottla.sim.cluster.plan import QUORUM_SETTINGS
 from ottla.sim.cluster.watch import Watch
 from ottla.sim.loop import VirtualLoop
@@ -25,7 +25,7 @@ class Nodes:
         self.network = SimNetwork(Random(1))
         self.trace = Trace(loop)
         self.watch = Watch(ClusterCheckers(checkers), self.trace)
-        cluster = Cluster(1, count, is_static, {}, controllers)
+        cluster = ClusterFacts(1, count, is_static, {}, controllers)
         self.machines = Machines(
             ClusterMachine(loop, self.network, Random(number), self.trace, QUORUM_SETTINGS, cluster, number, self.watch)
             for number in range(1, count + 1)

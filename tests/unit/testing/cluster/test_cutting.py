@@ -1,6 +1,6 @@
 """Which traffic each node must hold back."""
 
-from ottla.testing.cluster.cutting import BOTH, CLIENTS, IN, OUT, CutRule, blocked_at
+from ottla.testing.cluster.cuts import BOTH, CLIENTS, IN, OUT, CutRule, blocked_at
 
 
 def test_a_node_that_is_cut_off_receives_and_sends_nothing() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.env.net import Stream
 from ottla.env.real.net import RealNetwork
-from ottla.testing.cluster.cutting import CLIENTS
+from ottla.testing.cluster.cuts import CLIENTS
 from ottla.testing.cluster.network import CuttableNetwork
 
 WAIT_S = 30

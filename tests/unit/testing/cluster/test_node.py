@@ -8,7 +8,7 @@ import pytest
 from tests.support.peers.topics import await_true
 
 from ottla.testing import Cluster, NotRunning, TimedOut
-from ottla.testing.cluster.cutting import BOTH, CLIENTS, IN, CutRule
+from ottla.testing.cluster.cuts import BOTH, CLIENTS, IN, CutRule
 from ottla.testing.cluster.node import cut_rule
 
 NODES = [1, 2, 3]

@@ -32,7 +32,7 @@ _SHARE = 2
 _NO_NODE = -1
 
 
-class Found(NamedTuple):
+class FoundCoordinator(NamedTuple):
     """The coordinator of one key."""
 
     node_id: int
@@ -84,7 +84,7 @@ def _is_any_allowed(context: RequestContext, request: FindCoordinatorRequest, to
     return any(context.allows(Operation.DESCRIBE, _RESOURCES[topic], key, is_silent=True) for key in keys)
 
 
-def _find(context: RequestContext, topic: str, key: str) -> Found:
+def _find(context: RequestContext, topic: str, key: str) -> FoundCoordinator:
     context.require(Operation.DESCRIBE, _RESOURCES[topic], key)
     known = context.services.metadata.topic(topic)
     if known is None:  # the controller on another node has created it, and this node does not know yet
@@ -95,7 +95,7 @@ def _find(context: RequestContext, topic: str, key: str) -> Found:
         raise KafkaError(
             ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the partition of {topic} that keeps {key!r} has no leader now: ask again"
         )
-    return Found(leader, endpoint.host, endpoint.port)
+    return FoundCoordinator(leader, endpoint.host, endpoint.port)
 
 
 def refuse(context: RequestContext, request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:

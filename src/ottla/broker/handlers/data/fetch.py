@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
-from ottla.broker.fetch_sessions import TOPIC_IDS_SINCE, Answers, FetchContext, FetchedPartition, Key, Reader, wanted_by
+from ottla.broker.fetch_sessions import TOPIC_IDS_SINCE, Answers, FetchContext, FetchedPartition, FetchReader, Key, wanted_by
 from ottla.broker.handlers.data.leader_hints import leader_hint
 from ottla.broker.partitions.in_sync import NO_BROKER_EPOCH
 from ottla.broker.partitions.partition import Partition
@@ -111,7 +111,7 @@ def _handle(
 ) -> Handled:
     if replica_id >= 0 and not context.allows(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         return _refused_follower(context, request)
-    begun = context.services.fetch_sessions.begin(request, context.version, Reader(replica_id, broker_epoch), named)
+    begun = context.services.fetch_sessions.begin(request, context.version, FetchReader(replica_id, broker_epoch), named)
     if isinstance(begun, FetchResponse):
         return begun
     fetch = Fetch(context, begun, request, replica_id, broker_epoch)

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ottla.broker.requests.context import future_of
 from ottla.broker.runtime.coordinators.hosted_shard import HostedShard, PendingReply, ShardOwner
-from ottla.broker.runtime.coordinators.loading import READ_BYTES, load_shard
+from ottla.broker.runtime.coordinators.load import READ_BYTES, load_shard
 from ottla.coordinator.contract import Effects, Instant, Reply, Shard
 from ottla.coordinator.placement import partition_for
+from ottla.env.backoff import exponential
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
@@ -225,7 +226,7 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         if not self._is_led(index):
             return  # `follow` loads it once it is led here again
         failures = self._failed_loads[index] = self._failed_loads.get(index, 0) + 1
-        self._reload_later(index, min(RELOAD_DELAY_S * 2 ** (failures - 1), RELOAD_DELAY_S_MAX))
+        self._reload_later(index, exponential(RELOAD_DELAY_S, failures - 1, RELOAD_DELAY_S_MAX))
 
     def _reload_later(self, index: int, delay_s: float = RELOAD_DELAY_S) -> None:
         if index not in self._reloads and not self._is_stopped:

@@ -201,7 +201,7 @@ TOPIC_IDS_SINCE = 10
 NO_OFFSET = -1
 
 
-class Reader:
+class OffsetReader:
     """Reads the offsets of one group of a request. Raises `KafkaError` if the group refuses the member."""
 
     def __init__(
@@ -291,7 +291,7 @@ class Offsets:
 
     def fetch(self, group: OffsetFetchRequestGroup, require_stable: bool, version: int) -> OffsetFetchResponseGroup:
         """The group's committed offsets; `KafkaError` if the member may not read them."""
-        return Reader(self._table, self.committed, self.pending, group, version).read(group.topics, require_stable)
+        return OffsetReader(self._table, self.committed, self.pending, group, version).read(group.topics, require_stable)
 
     def delete(self, request: OffsetDeleteRequest, reply: Reply, now: Instant) -> Effects:
         return delete_offsets(self._table, self.committed, self.pending, request, reply)

@@ -23,7 +23,7 @@ from ottla.broker.requests.context import CloseConnection, ConnectionInfo, Pendi
 from ottla.broker.requests.parked import Parked
 from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.broker.runtime.coordinators.groups import GroupRuntime
-from ottla.broker.runtime.coordinators.loading import load_shard
+from ottla.broker.runtime.coordinators.load import load_shard
 from ottla.env.repeated_lines import RepeatedLines
 from ottla.ids import OFFSETS_TOPIC, Uuid
 from ottla.log.read import Isolation

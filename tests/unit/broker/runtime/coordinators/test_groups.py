@@ -8,7 +8,7 @@ from tests.support.nodes.held_partitions import virtual
 from tests.support.nodes.transaction_node import TransactionNode
 
 from ottla.broker.runtime.coordinators import runtime
-from ottla.broker.runtime.coordinators.loading import load_shard
+from ottla.broker.runtime.coordinators.load import load_shard
 from ottla.broker.runtime.coordinators.runtime import CoordinatorRuntime
 from ottla.coordinator.contract import Caller, Effects, Instant, Reply
 from ottla.coordinator.groups.memory import RECOUNT_MS

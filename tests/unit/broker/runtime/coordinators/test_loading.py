@@ -12,8 +12,8 @@ from typing import Any, cast
 import pytest
 from tests.support.nodes.held_partitions import virtual
 
-from ottla.broker.runtime.coordinators import loading
-from ottla.broker.runtime.coordinators.loading import Loading
+from ottla.broker.runtime.coordinators import load as loading
+from ottla.broker.runtime.coordinators.load import Loading
 from ottla.coordinator.contract import CoordinatorRecord, NoFastReplay, Shard, put, tombstone
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.shard import GroupShard

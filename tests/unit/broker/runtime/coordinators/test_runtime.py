@@ -8,7 +8,7 @@ import pytest
 from tests.support.nodes.held_partitions import HeldPartitions, virtual, waiting
 from tests.support.shards.tally_shard import TallyShard, record_of, tally_runtime
 
-from ottla.broker.runtime.coordinators import loading
+from ottla.broker.runtime.coordinators import load as loading
 from ottla.broker.runtime.coordinators.runtime import RELOAD_DELAY_S, CoordinatorRuntime
 from ottla.config.values import InvalidConfig
 from ottla.coordinator.contract import Answer, Effects, Instant, Producer, Reply

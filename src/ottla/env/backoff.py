@@ -1,4 +1,5 @@
-"""Exponential backoff between attempts, with jitter so that clients that failed together do not retry together (KIP-580)."""
+"""Exponential backoff between attempts; for clients with jitter, so that those that failed together do not retry together
+(KIP-580). Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +8,11 @@ from collections.abc import Callable
 JITTER_PERCENT = 20
 _EXPONENT_MAX = 30  # any sensible limit is reached before
 _PRECISION = 1_000
+
+
+def exponential(first: float, failures: int, most: float) -> float:
+    """The wait after another failure: `first`, doubled for each of the `failures` in a row before it, up to `most`."""
+    return min(first * (1 << min(failures, _EXPONENT_MAX)), most)
 
 
 class Backoff:
@@ -23,7 +29,7 @@ class Backoff:
     def failed(self) -> int:
         """Count a failure; returns the milliseconds to wait before the next attempt."""
         self.failures += 1
-        wait_ms = min(self._first_ms << min(self.failures - 1, _EXPONENT_MAX), self._max_ms)
+        wait_ms = int(exponential(self._first_ms, self.failures - 1, self._max_ms))
         chance = self._random_below(2 * _PRECISION + 1) - _PRECISION
         return max(0, wait_ms + wait_ms * JITTER_PERCENT * chance // (100 * _PRECISION))
 

@@ -18,7 +18,7 @@ _SHOWN: Final = 5
 _VALUE_SHOWN: Final = 60
 
 
-class Reader:
+class TopicReader:
     """Reads one topic from its beginning, and keeps its positions."""
 
     def __init__(self, client: Client, name: str) -> None:
@@ -94,21 +94,21 @@ class Reader:
 
 async def read_now(client: Client, name: str) -> list[Record]:
     """All records of a topic, sorted by partition and offset."""
-    reader = Reader(client, name)
+    reader = TopicReader(client, name)
     await reader.read_to_end()
     return reader.in_order()
 
 
 async def await_records(client: Client, name: str, count: int, timeout_s: float) -> list[Record]:
     """All records of a topic as soon as there are `count` of them or more; `TimedOut` if that takes too long."""
-    reader = Reader(client, name)
+    reader = TopicReader(client, name)
     try:
         return await _await_records(reader, name, count, timeout_s)
     finally:
         reader.close()
 
 
-async def _await_records(reader: Reader, name: str, count: int, timeout_s: float) -> list[Record]:
+async def _await_records(reader: TopicReader, name: str, count: int, timeout_s: float) -> list[Record]:
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + timeout_s
     missing: KafkaError | None = None
@@ -132,7 +132,7 @@ async def _await_records(reader: Reader, name: str, count: int, timeout_s: float
             await asyncio.sleep(min(_LOOK_AGAIN_S, left_s))  # polling: the protocol has no notification of new topics
 
 
-def _late(reader: Reader, name: str, count: int, timeout_s: float, missing: KafkaError | None) -> str:
+def _late(reader: TopicReader, name: str, count: int, timeout_s: float, missing: KafkaError | None) -> str:
     awaited = f"{count} record{'s' * (count != 1)} of topic {name} did not come within {timeout_s:g} s"
     if missing is not None:
         return f"{awaited}: {missing}"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client_core.backoff import JITTER_PERCENT, Backoff
+from ottla.env.backoff import JITTER_PERCENT, Backoff
 
 
 def waits(draw: int, count: int) -> list[int]:
