@@ -79,11 +79,14 @@ STARTS: Final[dict[str, Start]] = {
     "up": Start(
         _command("up", "--help"),
         (
+            "cli.console",
             "cli.logs",
             "cli.node.cluster",
+            "cli.node.companions",
             "cli.node.controlled_node",
             "cli.node.process",
             "cli.node.secure",
+            "cli.registry",
             "config.notices",
         ),
     ),
@@ -103,6 +106,22 @@ STARTS: Final[dict[str, Start]] = {
     "consume": Start(_command("consume", "--help"), ("cli.consume.run", "client.admin.topic_descriptions")),
     "dump-log": Start(_command("dump-log", "--help"), ("cli.dump_log.table",)),
     "quorum": Start(_command("quorum", "--help"), ("config.broker", "env.real.world")),
+    "check": Start(
+        _command("check", "--help"),
+        (
+            "broker.checks.table",
+            "broker.solo_settings",
+            "cli.check.measure",
+            "cli.check.peer",
+            "cli.check.plan",
+            "cli.common.connection",
+            "cli.storage",
+            "client.api_versions",
+            "env.real.system",
+        ),
+    ),
+    "console": Start(_command("console", "--help"), ("console", "console.app", "console.server", "console.text")),
+    "registry": Start(_command("registry", "--help"), ("registry.server",)),
     "quotas": Start(_command("quotas", "--help"), ("cli.users",)),
     "storage": Start(
         _command("storage", "--help"), ("broker.formatting", "config.broker", "env.real.certificates", "env.real.world")
@@ -150,9 +169,11 @@ STARTS: Final[dict[str, Start]] = {
         _code("from ottla.testing import Broker; Broker()"),
         (
             "client.admin.acls",
+            "config.client",
             "config.notices",
             "config.topic_keys",
             "env.real.certificates",
+            "registry.server",
             "testing.client",
             "testing.faults",
             "testing.process_host",
@@ -161,6 +182,7 @@ STARTS: Final[dict[str, Start]] = {
         ),
     ),
     "test helpers": Start(_code("import ottla.testing.client"), ("client.once", "records.builder")),
+    "schemas": Start(_code("import ottla.schemas.protobuf"), ("schemas.languages", "schemas.languages.protobuf")),
     # Spark: a program with it, and a task, which has a Python process of its own
     "spark": Start(
         _code("import ottla.spark"), ("spark.class_archive", "spark.clients", "spark.session", "spark.tables.each_batch")
@@ -181,6 +203,7 @@ EXCEPTIONS: Final = {
     "broker.broker_role": "a controller alone has none of it; the process of a broker imports it early",
     "broker.handlers.data.produce_in_transaction": "with produce",
     "broker.handlers.fast_path.produce_frames": "with produce",
+    "cli.common.settings": "with the other two that a check of another node needs",
     "config.broker": "with zookeeper_era",
     "config.broker_keys": "with the hints for misspelled names, which programs with other mistakes do without",
     "config.client.names": "with given",
