@@ -126,7 +126,17 @@ STARTS: Final[dict[str, Start]] = {
     "storage": Start(
         _command("storage", "--help"), ("broker.formatting", "config.broker", "env.real.certificates", "env.real.world")
     ),
-    "pipeline": Start(_command("pipeline", "--help"), ("spark.dead_letters",)),
+    "pipeline": Start(
+        _command("pipeline", "--help"),
+        (
+            "spark.dead_letters",
+            "spark.java",
+            "spark.pipelines.backfill",
+            "spark.pipelines.resolution",
+            "spark.pipelines.run",
+            "spark.progress.listener",
+        ),
+    ),
     "sql": Start(
         _command("sql", "--help"),
         ("cli.common.tables", "spark.datasource", "spark.sql.frames", "spark.sql.live"),

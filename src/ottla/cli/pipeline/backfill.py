@@ -13,7 +13,6 @@ from ottla.cli.common.waiting import wait_option
 from ottla.cli.pipeline.options import Clients, cluster_option, environment_options, session_for, session_options
 from ottla.cli.pipeline.run import Outages, check_before_spark, print_summary, run_pipeline, topics_within
 from ottla.spark.errors import SourceError, SparkOptionError
-from ottla.spark.pipelines import backfill as backfills
 from ottla.spark.pipelines import storage
 from ottla.spark.pipelines.environments import Environment
 from ottla.spark.pipelines.errors import PipelineError
@@ -62,6 +61,7 @@ def backfill(
     spec = clients.of(read_spec(place, environment))
     with told_on_failure(spec, warn):
         check_before_spark(spec, topics_within(wait_s))
+        from ottla.spark.pipelines import backfill as backfills
 
         own = replace(spec, backfill=name or backfills.backfill_id(starts, stops, flows))
 

@@ -30,7 +30,6 @@ from ottla.spark.pipelines.counts import Check
 from ottla.spark.pipelines.environments import Environment
 from ottla.spark.pipelines.expectations import Expectation
 from ottla.spark.pipelines.outline import Flow, read_outline, write_outline
-from ottla.spark.pipelines.resolution import prepared
 from ottla.spark.pipelines.spec import BOOTSTRAP, Spec, read_spec
 from ottla.spark.pipelines.storage import Position, position_of
 
@@ -73,6 +72,8 @@ def describe(
     spec = clients.of(read_spec(place, environment))
     with ExitStack() as stack:
         if graph:
+            from ottla.spark.pipelines.resolution import prepared
+
             spark = stack.enter_context(session_for(spec, master, remote, quiet=as_json))
             with prepared(spec, spark) as resolved:
                 write_outline(resolved)

@@ -42,7 +42,6 @@ from ottla.config.client.kinds import ADMIN
 from ottla.env.real.tls_errors import protocol_mismatch
 from ottla.errors import KafkaError, UnreachableError
 from ottla.spark.pipelines import checks, storage
-from ottla.spark.pipelines.backfill import chosen
 from ottla.spark.pipelines.checks import ListTopics
 from ottla.spark.pipelines.environments import Environment
 from ottla.spark.pipelines.errors import FlowFailed, PipelineError
@@ -50,8 +49,7 @@ from ottla.spark.pipelines.graph import TABLE, FlowDefinition, Graph
 from ottla.spark.pipelines.hooks import told_on_failure
 from ottla.spark.pipelines.metrics import MetricsPage, RunMetrics
 from ottla.spark.pipelines.outline import write_outline
-from ottla.spark.pipelines.resolution import prepared
-from ottla.spark.pipelines.run import FlowProgress, Run, Totals
+from ottla.spark.pipelines.run import FlowProgress
 from ottla.spark.pipelines.spec import ONCE, Schedule, Spec, parse_schedule, read_spec
 from ottla.spark.pipelines.storage import position_of
 
@@ -170,6 +168,9 @@ def run_pipeline(
 
     A backfill runs these `flows`, or all that it can.
     """
+    from ottla.spark.pipelines.resolution import prepared
+    from ottla.spark.pipelines.run import Run, Totals
+
     try:
         with prepared(spec, spark) as resolved, make_reporter(as_json) as report:
             if spec.backfill is None:
@@ -201,6 +202,8 @@ def run_pipeline(
 
 
 def _chosen(resolved: Resolved, flows: tuple[str, ...]) -> Resolved:
+    from ottla.spark.pipelines.backfill import chosen
+
     found, left_out = chosen(resolved, flows)
     for sentence in left_out:
         warn(sentence)

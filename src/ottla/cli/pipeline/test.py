@@ -27,8 +27,6 @@ from ottla.errors import OttlaError
 from ottla.spark.pipelines import checks
 from ottla.spark.pipelines.environments import Environment
 from ottla.spark.pipelines.errors import PipelineError
-from ottla.spark.pipelines.resolution import prepared, quoted
-from ottla.spark.pipelines.run import Run
 from ottla.spark.pipelines.spec import Schedule, Spec, read_spec
 
 EXAMPLES = """\b
@@ -98,6 +96,9 @@ def run_case(spec: Spec, case: Case, spark: Any) -> list[str]:
 
 def _run(spec: Spec, case: Case, broker: Any, spark: Any) -> dict[str, list[dict[str, Any]]]:
     """Send what is given, run the pipeline once, and return the rows of the expected tables."""
+    from ottla.spark.pipelines.resolution import prepared, quoted
+    from ottla.spark.pipelines.run import Run
+
     with prepared(spec, spark) as resolved:
         outputs = resolved.graph.outputs
         topics = {*checks.topics_wanted(spec), *case.given, *(name for name in case.expected if name not in resolved.tables)}

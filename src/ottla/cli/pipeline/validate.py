@@ -18,12 +18,10 @@ from ottla.cli.pipeline.options import (
 from ottla.cli.pipeline.run import topics_within
 from ottla.errors import OttlaError
 from ottla.errors.texts import counted
-from ottla.spark.java import NoJava, find_java
 from ottla.spark.pipelines import checks
 from ottla.spark.pipelines.checks import ListTopics
 from ottla.spark.pipelines.environments import Environment
 from ottla.spark.pipelines.outline import write_outline
-from ottla.spark.pipelines.resolution import prepared
 from ottla.spark.pipelines.spec import Spec, read_spec
 
 EXAMPLES = """\b
@@ -88,9 +86,12 @@ def _find(
         problems = [spec.masked(each) for each in before_spark(spec, list_topics, needs_java=graph and remote is None)]
         if problems or not graph:
             return problems, 0
-        with session_for(spec, master, remote, quiet=quiet) as spark, prepared(spec, spark) as resolved:
-            write_outline(resolved)
-            return [], len(resolved.graph.running_flows())
+        with session_for(spec, master, remote, quiet=quiet) as spark:
+            from ottla.spark.pipelines.resolution import prepared
+
+            with prepared(spec, spark) as resolved:
+                write_outline(resolved)
+                return [], len(resolved.graph.running_flows())
     except OttlaError as error:
         return [str(error)], 0
 
@@ -101,6 +102,8 @@ def before_spark(spec: Spec, list_topics: ListTopics | None, needs_java: bool) -
     if list_topics is not None and not problems:
         problems += checks.topic_problems(checks.topics_wanted(spec), list_topics)
     if needs_java:
+        from ottla.spark.java import NoJava, find_java
+
         try:
             find_java()
         except NoJava as error:

@@ -23,7 +23,6 @@ from ottla.spark.pipelines.failures import flow_failed
 from ottla.spark.pipelines.graph import FlowDefinition, Output
 from ottla.spark.pipelines.resolution import Resolved
 from ottla.spark.pipelines.spec import CONTINUOUS, ONCE, Schedule
-from ottla.spark.progress.listener import ProgressListener
 from ottla.spark.progress.measures import Offsets, behind, behind_latest, parse_offsets
 
 
@@ -173,6 +172,7 @@ class Run:
         spec = self._resolved.spec
         if spec.group is None:
             return nullcontext()
+        from ottla.spark.progress.listener import ProgressListener
 
         return ProgressListener(spec.group, spec.client_options, queries=self.flow_names).attach(self._spark)
 
