@@ -156,6 +156,7 @@ STARTS: Final[dict[str, Start]] = {
             "broker.runtime.coordinators.transactions",
             "broker.runtime.quorum_links",
             "env.real.key_sets",
+            "env.real.supervisor",
             "link",
             "link.security",
             "metadata.controller.delegation_tokens",

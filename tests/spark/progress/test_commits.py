@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from ottla import Admin, TopicPartition
-from ottla.spark.progress import commits
+from ottla.spark.progress import listener
 from ottla.spark.progress.listener import GroupCommitter
 from ottla.spark.progress.measures import Offsets
 from ottla.testing import Broker
@@ -16,7 +16,7 @@ FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
 def test_failures_are_logged_once_and_tried_again(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(commits, "PAUSE_S_MIN", 0.01)
+    monkeypatch.setattr(listener, "PAUSE_S_MIN", 0.01)
     tried: list[Offsets] = []
 
     def commit(offsets: Offsets) -> None:
@@ -55,7 +55,7 @@ def test_newer_offsets_replace_those_that_wait_and_only_changes_are_sent() -> No
 
 def test_offsets_that_do_not_change_are_committed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers forget the offsets of a group without members: a partition without records vanished from it after a week."""
-    monkeypatch.setattr(commits, "RENEW_S", 0.05, raising=False)
+    monkeypatch.setattr(listener, "RENEW_S", 0.05, raising=False)
     came_again = threading.Event()
     silent: list[Offsets] = []
 

@@ -19,8 +19,10 @@ import click
 
 from ottla.cli.common.options import json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_data, print_json, print_table, say, warn
+from ottla.cli.common.references import resolved
 from ottla.cli.common.spelling import Commands
 from ottla.cli.service import units
+from ottla.config.java_properties import parse_properties
 from ottla.errors import OttlaError
 from ottla.errors.texts import counted
 
@@ -310,9 +312,7 @@ class _Plan:
 
 def log_dirs_of(path: Path) -> list[str]:
     """The log directories that a server.properties names; the settings must be ones that a node starts with."""
-    from ottla.cli.common.references import resolved
     from ottla.config.broker import BrokerConfig
-    from ottla.config.java_properties import parse_properties
     from ottla.config.values import InvalidConfig
 
     try:
