@@ -4,9 +4,10 @@
     python tools/lazy_modules.py node help    those of some starts
 
 Everything else is imported at the head of a file, where a reader finds it. A module gets a row if importing it at the start
-takes about a millisecond or more, alone or with others that come for the same reason (TLS, a second voter, metrics). tests/repo/test_lazy_imports.py holds the table and the
-code together: what is imported late is here, and no start loads what it is to be spared. Measured with byte code in place
-(`python -m compileall src`): without it everything takes two to three times as long.
+takes about a millisecond or more, alone or with others that come for the same reason (TLS, a second voter, metrics).
+tests/repo/test_lazy_imports.py holds the table and the code together: what is imported late is here, and no start loads what
+it is to be spared. Measured with byte code in place (`python -m compileall src`): without it everything takes two to three
+times as long.
 
 The tables of public names (`ottla`, `ottla.aio`, `ottla.errors`, `ottla.env.real`, `ottla.spark`, `ottla.testing`), the list of
 commands (`cli/main.py`) and the tables of APIs (`broker/requests/apis.py`, `metadata/controller/apis.py`, `raft/requests`,
@@ -84,6 +85,7 @@ STARTS: Final[dict[str, Start]] = {
             "cli.logs",
             "cli.node.cluster",
             "cli.node.companions",
+            "cli.node.container",
             "cli.node.controlled_node",
             "cli.node.process",
             "cli.node.secure",

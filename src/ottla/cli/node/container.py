@@ -20,7 +20,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from ottla.broker.loggers import PythonLoggers, logger_here
 from ottla.cli.common.output import say
+from ottla.cli.common.references import resolved
+from ottla.config.java_properties import parse_properties
 from ottla.errors import OttlaError
 
 if TYPE_CHECKING:
@@ -248,9 +251,6 @@ def from_environment(file: Path | None) -> tuple[Container, Path | None]:
     """The container's settings, and the file that some of them come from."""
     import socket
 
-    from ottla.cli.common.references import resolved
-    from ottla.config.java_properties import parse_properties
-
     if file is None:
         file = next((path for path in map(Path, FILES) if path.is_file()), None)
     try:
@@ -270,7 +270,6 @@ def start_container(file: Path | None, overrides: Mapping[str, str], log_dir: Pa
     if os.getpid() == 1:
         # The kernel ignores a signal to process 1 without a handler; the node has its own from when it starts.
         signal.signal(signal.SIGTERM, _end)
-    from ottla.broker.loggers import PythonLoggers, logger_here
     from ottla.cli.logs import configure_logging
     from ottla.cli.node.process import logger, run_node
     from ottla.config.broker import BrokerConfig

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
+from ottla.cli.common.output import print_data
 from ottla.cli.common.references import resolved
 from ottla.cli.common.spelling import Commands
 from ottla.cli.node.up import parse_overrides
-from ottla.config.java_properties import parse_properties
+from ottla.config.java_properties import format_properties, parse_properties
 
 EPILOG = """\b
 Examples:
@@ -77,9 +78,7 @@ def start(
 @FILE
 def settings(file: Path | None) -> None:
     """Print the server.properties that `ottla server start --from-env` would run with, here and now. Passwords are in it."""
-    from ottla.cli.common.output import print_data
     from ottla.cli.node.container import from_environment
-    from ottla.config.java_properties import format_properties
 
     container, _ = from_environment(file)
     print_data(format_properties(dict(sorted(container.settings.items()))).decode("latin-1").splitlines())
