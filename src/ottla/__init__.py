@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from ottla.worker.core import DeadLetters, Retry
     from ottla.worker.sync import Worker
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "AclBinding",

@@ -88,6 +88,9 @@ TOOLS = {
 """Kafka's names of tools that are actions of a verb here; hidden from --help too."""
 
 
+VERSION = (["--version"], ["--version", "--all"], ["--all", "--version"])
+
+
 class LazyVerbs(Commands):
     """A click group whose verbs are imported when they are run."""
 
@@ -95,7 +98,7 @@ class LazyVerbs(Commands):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # Kafka's tools all have --version, so `ottla VERB --version` works too.
-        return super().parse_args(ctx, ["--version"] if args[1:] == ["--version"] else repeat_flags(args))
+        return super().parse_args(ctx, args[1:] if args[1:] in VERSION else repeat_flags(args))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
@@ -137,12 +140,32 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
         from ottla.records.kernels import variant
 
         say(f"ottla {__version__} (speaks Apache Kafka 4.3.0; {variant()} kernels)")
+        if ctx.meta.get(_ALL):
+            from ottla.cli.versions import all_versions
+
+            for line in all_versions():
+                say(line)
         ctx.exit()
+    elif ctx.meta.get(_ALL) and not ctx.resilient_parsing:
+        raise click.UsageError("--all goes with --version: ottla --version --all", ctx)
+
+
+_ALL = "ottla.version.all"
+
+
+def _note_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.meta[_ALL] = value
 
 
 @click.command(cls=LazyVerbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, expose_value=False, callback=_print_version, help="Show the version and exit.")
 @click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show the version and exit."
+    "--all",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,  # before --version, whatever their order
+    callback=_note_all,
+    help="With --version: also of Python and the packages in use, and which kernels are compiled.",
 )
 def ottla() -> None:
     """Kafka in Python: tools for Apache Kafka 4.3's protocol and files.
