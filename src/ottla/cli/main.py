@@ -98,7 +98,8 @@ class LazyVerbs(Commands):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # Kafka's tools all have --version, so `ottla VERB --version` works too.
-        return super().parse_args(ctx, args[1:] if args[1:] in VERSION else repeat_flags(args))
+        of_verb = args[1:] in VERSION and not args[0].startswith("-")
+        return super().parse_args(ctx, args[1:] if of_verb else repeat_flags(args))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
@@ -137,7 +138,7 @@ class LazyVerbs(Commands):
 
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from ottla.records.kernels import variant
+        from ottla.records.kernels import PURE_ASKED, variant
 
         say(f"ottla {__version__} (speaks Apache Kafka 4.3.0; {variant()} kernels)")
         if ctx.meta.get(_ALL):
@@ -145,6 +146,10 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
 
             for line in all_versions():
                 say(line)
+        elif variant() != "compiled" and not PURE_ASKED:
+            from ottla.cli.versions import pure_note
+
+            say(pure_note())
         ctx.exit()
     elif ctx.meta.get(_ALL) and not ctx.resilient_parsing:
         raise click.UsageError("--all goes with --version: ottla --version --all", ctx)

@@ -29,7 +29,9 @@ KERNELS = (
 )
 """Those of setup.py; the support code that they share is not counted."""
 
-PURE_COST = "a node takes about 20 times the processor time for a produce request, a client 10 to 40 times for a record"
+PURE_COST = (
+    "pure Python kernels take 4 to 16 times the processor time for a produce request, and 10 to 50 times for a client's record"
+)
 
 
 def all_versions() -> Iterator[str]:
@@ -60,8 +62,8 @@ def pure_note() -> str:
     if PURE_ASKED:
         return f"note: {PURE_COST}; without OTTLA_PURE the compiled kernels are used, if there are any"
     return (
-        f"note: {PURE_COST}; a wheel for this Python and platform has compiled kernels, or install a C compiler and Python's"
-        " header files, then: pip install --force-reinstall --no-cache-dir --no-binary ottla ottla"
+        f"note: {PURE_COST}. Compiled ones: install a C compiler and Python's header files (apt install gcc python3-dev), then"
+        " install ottla again with pip install --force-reinstall --no-deps --no-cache-dir --no-binary ottla"
     )
 
 

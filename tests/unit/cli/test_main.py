@@ -75,6 +75,23 @@ def test_python_m_ottla_runs_the_command() -> None:
     assert run_module("--help").startswith("Usage: ottla ")
 
 
+def test_version_all_names_python_packages_and_kernels() -> None:
+    for arguments in (("--version", "--all"), ("--all", "--version"), ("topics", "--version", "--all")):
+        lines = run_module(*arguments).splitlines()
+        assert lines[0].startswith("ottla ")
+        assert any(line.startswith(f"python     {sys.version.split()[0]} (CPython) at ") for line in lines)
+    pure = run_module("--version", "--all", OTTLA_PURE="1")
+    assert "kernels    0 of 14 compiled: OTTLA_PURE asks for pure Python\n" in pure
+    assert "  records.kernel_batch pure\n" in pure
+    assert "without OTTLA_PURE the compiled kernels are used" in pure
+
+
+def test_all_without_version_is_refused() -> None:
+    said = run_cli("--all")
+    assert said.rc == 2
+    assert "--all goes with --version: ottla --version --all" in said.err
+
+
 def test_version_says_which_kernels_are_in_use() -> None:
     assert "; pure Python kernels)" in run_module("--version", OTTLA_PURE="1")
     expected = "compiled" if is_compiled(kernel) else "pure Python"
