@@ -40,6 +40,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import first_hour
 
 ROOT = Path(__file__).resolve().parent.parent
+WORK = ROOT / "build" / "dist"
 SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14))
 WHEEL_BYTES_MAX = 5_000_000
 GLIBC_MAX = (2, 28)
@@ -158,8 +159,9 @@ def epoch() -> int:
     return int(done.stdout)
 
 
-def committed_files(target: Path) -> None:
-    """Copy what a clone would have: the commit's files as they are in this folder, and no other."""
+def committed_files(target: Path) -> Path:
+    """Copy what a clone would have to `target`: the commit's files as they are in this folder, and no other."""
+    shutil.rmtree(target, ignore_errors=True)
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:
         raise DistFailed("this is no git checkout: an sdist is made of committed files")
@@ -168,6 +170,7 @@ def committed_files(target: Path) -> None:
         if name and source.is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target / name)
+    return target
 
 
 def build_environment(seconds: int) -> dict[str, str]:
@@ -198,20 +201,19 @@ def make_builder(python: Python, folder: Path) -> str:
 BUILD = "import sys; from setuptools import build_meta as b; getattr(b, sys.argv[1])(sys.argv[2])"
 
 
-def build(out: Path, pythons: list[Python], seconds: int, work: Path) -> list[Path]:
-    """The sdist, the wheels and the pure wheel in `out`, all of them checked."""
-    shutil.rmtree(work / "tree", ignore_errors=True)
-    shutil.rmtree(work / "raw", ignore_errors=True)
+def build(out: Path, pythons: list[Python], seconds: int, work: Path, sources: Path) -> list[Path]:
+    """The sdist, the wheels and the pure wheel of `sources` in `out`, all of them checked."""
+    shutil.rmtree(work, ignore_errors=True)
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     (work / "raw").mkdir(parents=True)
-    committed_files(work / "tree")
+    shutil.copytree(sources, work / "tree")
     env = build_environment(seconds)
     progress = Progress(len(pythons) + 2)
     builders = {}
     for python in pythons:
         print(f"Python {python.name} is {'.'.join(map(str, python.version))} at {python.path}", flush=True)
-        builders[python.name] = make_builder(python, ROOT / "build" / "dist" / f"builder-{python.name}")
+        builders[python.name] = make_builder(python, WORK / f"builder-{python.name}")
     first = builders[pythons[0].name]
     progress.run("sdist", [first, "-c", BUILD, "build_sdist", str(work / "raw")], work / "tree", env)
     (raw,) = (work / "raw").glob("*.tar.gz")
@@ -487,7 +489,7 @@ def build_and_try(asked: argparse.Namespace) -> None:
     absent = [f"{major}.{minor}" for major, minor in SUPPORTED if (major, minor) not in present]
     if absent:
         print(f"Not on this machine, so without a wheel: Python {', '.join(absent)}", flush=True)
-    files = build(asked.out, pythons, epoch(), ROOT / "build" / "dist")
+    files = build(asked.out, pythons, epoch(), WORK / "once", committed_files(WORK / "sources"))
     if asked.tried:
         try_all(files, pythons)
     show(files)
@@ -496,10 +498,11 @@ def build_and_try(asked: argparse.Namespace) -> None:
 def build_twice(asked: argparse.Namespace) -> None:
     pythons = find_pythons(asked.python)
     found = []
+    sources = committed_files(WORK / "sources")
     for number, folder in enumerate(("first", "second, in a folder of another length"), start=1):
-        work = ROOT / "build" / "dist" / folder
+        work = WORK / folder
         print(f"Build {number} of 2, in {work.relative_to(ROOT)}", flush=True)
-        files = build(work / "dist", pythons, epoch(), work)
+        files = build(WORK / f"files-{number}", pythons, epoch(), work, sources)
         show(files)
         found.append(hashes(files))
     differing = sorted(name for name in found[0] | found[1] if found[0].get(name) != found[1].get(name))
