@@ -51,8 +51,8 @@ FLAGS = [
     "-fwrapv",  # 64-bit integers wrap around on overflow, as in the pure kernels; in C overflow is undefined
     f"-ffile-prefix-map={os.getcwd()}=.",  # equal files from any folder
 ]
-HOT = {"records.kernel", "records.kernel_consume", "records.kernel_columns", "records.kernel_accumulate"}
-"""Kernels with a loop per record: -O2 pays here."""
+HOT = {"records.kernel", "records.kernel_consume"}
+"""These decode single records: -O2 pays here."""
 
 WANTED = os.environ.get("OTTLA_KERNELS", "")
 
@@ -91,6 +91,7 @@ def translate(modules: list[Extension]) -> None:
         build_dir=C_FILES,
         language_level=3,
         shared_utility_qualified_name=f"ottla.{SHARED}",
+        compiler_directives={"auto_pickle": False},  # a fifth of the C code; what users pickle has a method for it
         force=_is_outdated(),
         nthreads=(os.cpu_count() or 0) if forks else 0,
     )

@@ -14,6 +14,7 @@ PASSWORD = "correct-horse"
 EXTENSIONS = """\
 basicConstraints=CA:FALSE
 keyUsage=digitalSignature
+authorityKeyIdentifier=keyid
 extendedKeyUsage=serverAuth,clientAuth
 """
 
@@ -57,7 +58,7 @@ class Authority:
         self._key = folder / "authority.key"
         openssl(
             "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30", "-subj",
-            f"/CN={name}", "-keyout", self._key, "-out", self.certificate,
+            f"/CN={name}", "-addext", "keyUsage=critical,keyCertSign,cRLSign", "-keyout", self._key, "-out", self.certificate,
         )  # fmt: skip
 
     @classmethod

@@ -103,6 +103,9 @@ class Authority:
         builder = builder.add_extension(_key_usage(x509, is_authority=False), critical=True)
         usages = [Usage.SERVER_AUTH, Usage.CLIENT_AUTH] if hosts else [Usage.CLIENT_AUTH]
         builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        # Python 3.13 and newer refuse a certificate without it, where a context is made by ssl.create_default_context.
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = builder.add_extension(issuer, critical=False)
         if hosts:
             names = [_alternative_name(x509, host) for host in dict.fromkeys(hosts)]
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)

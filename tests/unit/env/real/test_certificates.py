@@ -35,6 +35,7 @@ def contexts(authority: Authority, node: Path, own: Path) -> tuple[ssl.SSLContex
     server.load_cert_chain(node)
     server.verify_mode = ssl.CERT_REQUIRED
     client = ssl.create_default_context(cafile=authority.ca_file)
+    client.verify_flags |= ssl.VERIFY_X509_STRICT  # the default since Python 3.13
     client.load_cert_chain(own)
     return server, client
 
