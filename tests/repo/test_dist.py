@@ -4,9 +4,11 @@ import importlib.util
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -178,6 +180,31 @@ def test_wrong_kernels_in_use_are_refused(dist: ModuleType) -> None:
     for line, wanted in [("13 of 14 compiled", "compiled"), ("14 of 14 compiled", "pure"), ("", "any")]:
         with pytest.raises(dist.first_hour.StepFailed, match=f"wanted {wanted} kernels"):
             check(f"kernels    {line}" if line else "", wanted)
+
+
+def test_first_hour_goes_through_with_what_is_installed(
+    dist: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTTLA_PURE", "1")
+    with pytest.raises(dist.first_hour.StepFailed, match="wanted compiled kernels"):
+        dist.first_hour.installed_hour([sys.executable, "-m", "ottla"], None, "compiled")
+    said = capsys.readouterr().out
+    assert "node up at 127.0.0.1:" in said
+    assert "first record produced and consumed" in said
+
+
+def test_release_workflow_builds_the_pythons_that_the_classifiers_name(dist: ModuleType) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    named = re.findall(r"Python :: (3)\.(\d+)", " ".join(project["project"]["classifiers"]))
+    assert [(int(major), int(minor)) for major, minor in named] == list(dist.SUPPORTED)
+    assert project["tool"]["cibuildwheel"]["build"] == [f"cp{major}{minor}-*" for major, minor in named]
+
+
+def test_actions_of_the_release_are_pinned() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    used = re.findall(r"uses: (\S+)", workflow)
+    assert used
+    assert [action for action in used if not re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", action)] == []
 
 
 @pytest.mark.slow
