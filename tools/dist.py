@@ -219,6 +219,8 @@ def build(out: Path, pythons: list[Python], seconds: int, work: Path, sources: P
     (raw,) = (work / "raw").glob("*.tar.gz")
     sdist = normalise_sdist(raw, out, seconds)
     check_sdist(sdist)
+    with tarfile.open(sdist) as archive:
+        check_complete(sdist, sources, {name.partition("/")[2] for name in archive.getnames()})
     files = [sdist]
     for python in pythons:
         tree = unpack(sdist, work / f"wheel-{python.name}")
@@ -234,6 +236,8 @@ def build(out: Path, pythons: list[Python], seconds: int, work: Path, sources: P
     progress.run("pure wheel", command, tree, env | {"OTTLA_KERNELS": "none"})
     (raw,) = (work / "raw" / "pure").glob("*.whl")
     files.append(repair(raw, out, seconds))
+    for wheel in files[1:]:
+        check_complete(wheel, sources / "src", set(read_wheel(wheel)))
     return files
 
 
@@ -418,6 +422,14 @@ def judge(name: str, found: dict[str, Any]) -> None:
             f"{name} needs {wanted or found['overall_tag']}, which {POLICY} does not have: build it on an older system, or in"
             " cibuildwheel's image"
         )
+
+
+def check_complete(file: Path, sources: Path, names: set[str]) -> None:
+    """Raises DistFailed if `names`, what is in `file`, lacks one of the files of the folder `sources`."""
+    wanted = {path.relative_to(sources).as_posix() for path in sources.rglob("*") if path.is_file()}
+    if lost := sorted(wanted - names):
+        where = "MANIFEST.in" if file.suffix == ".gz" else "package-data in pyproject.toml"
+        raise DistFailed(f"{file.name} lacks {', '.join(lost[:5])} ({len(lost)} files of the repository): see {where}")
 
 
 def check_sdist(sdist: Path) -> None:

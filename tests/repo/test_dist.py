@@ -156,6 +156,16 @@ def test_sdist_without_docs_or_with_compiled_files_is_refused(dist: ModuleType, 
         dist.check_sdist(sdist(*names, "src/x.so"))
 
 
+def test_archive_that_lacks_a_file_of_the_repository_is_refused(dist: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy" / "chart.yaml").write_text("")
+    dist.check_complete(Path("a.tar.gz"), tmp_path, {"deploy/chart.yaml", "PKG-INFO"})
+    with pytest.raises(dist.DistFailed, match=r"a\.tar\.gz lacks deploy/chart\.yaml .*see MANIFEST\.in"):
+        dist.check_complete(Path("a.tar.gz"), tmp_path, {"PKG-INFO"})
+    with pytest.raises(dist.DistFailed, match="see package-data"):
+        dist.check_complete(Path("a.whl"), tmp_path, {"PKG-INFO"})
+
+
 def test_tag_must_be_the_version_and_in_the_changelog(dist: ModuleType) -> None:
     dist.check_tag("v1.2.3", "# Changelog\n\n## 1.2.3, 2026-01-31\n", "1.2.3")
     for tag, changelog, said in [
