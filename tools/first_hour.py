@@ -213,6 +213,7 @@ def main() -> int:
     parser.add_argument("--kernels", choices=("compiled", "pure", "any"), help="default: as the wheel's name says")
     parser.add_argument("--limit-s", type=float, help="fail if the first record takes longer")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a node of ours is stopped too
     if (asked.wheel is None) == (asked.ottla is None and asked.bootstrap is None):
         parser.error("name a wheel, or an installed ottla (--ottla, --bootstrap)")
     try:
