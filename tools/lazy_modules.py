@@ -77,7 +77,7 @@ STARTS: Final[dict[str, Start]] = {
         ("client.interceptors", "client_core.group.consumer_member", "client_core.telemetry", "link.login"),
     ),
     # Commands
-    "help": Start(_command("--help"), ("cli.kafka_scripts", "config.values", "records.kernels")),
+    "help": Start(_command("--help"), ("cli.kafka_scripts", "cli.versions", "config.values", "records.kernels")),
     "up": Start(
         _command("up", "--help"),
         (
