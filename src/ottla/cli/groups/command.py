@@ -358,7 +358,8 @@ Examples:
   ottla groups list --state
   ottla groups describe billing                                        offsets and lag
   ottla groups describe billing --members
-  ottla groups lag 'billing-*'                                         total lag of each, the largest first
+  ottla groups lag 'billing-*'                                         lag of each, the largest first
+  ottla groups lag --watch                                             with rates, time to catch up and status
   ottla groups reset-offsets billing --topic orders --to-earliest      shows what it would do
   ottla groups reset-offsets billing --topic orders --to-earliest --execute
   ottla groups delete billing
@@ -368,7 +369,7 @@ Examples:
 ACTIONS = {
     "list": (list_command, "List all groups."),
     "describe": ("ottla.cli.groups.describe", "describe", "Show offsets and lag, members or state of groups."),
-    "lag": ("ottla.cli.groups.describe", "lag", "Show the total lag of each group, the largest first."),
+    "lag": ("ottla.cli.groups.lag", "lag", "Show the lag of each group, in records and seconds; watch it."),
     "reset-offsets": ("ottla.cli.groups.reset_offsets", "reset_offsets", "Change the committed offsets of groups."),
     "delete-offsets": (delete_offsets, "Delete a group's committed offsets of topics."),
     "delete": (delete, "Delete groups and their committed offsets."),

@@ -1,4 +1,4 @@
-"""`ottla groups describe` and `lag`: offsets, members and states of groups of any kind, as Kafka's lines, as tables or as
+"""`ottla groups describe`: offsets, members and states of groups of any kind, as Kafka's lines, as tables or as
 JSON.
 """
 
@@ -17,8 +17,7 @@ from ottla.cli.common.offsets import LATEST, list_offsets
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table, print_title, say, warn
 from ottla.cli.common.settings import ClientSettings
-from ottla.cli.groups.command import complete_groups, find_groups, group_arguments, timeout_option, with_timeout
-from ottla.cli.topics.selection import match
+from ottla.cli.groups.command import find_groups, group_arguments, timeout_option, with_timeout
 from ottla.client.admin.group_descriptions import (
     ConsumerGroupDescription,
     MemberDescription,
@@ -26,7 +25,6 @@ from ottla.client.admin.group_descriptions import (
     describe_consumer_groups,
 )
 from ottla.client.admin.group_offsets import list_consumer_group_offsets
-from ottla.client.admin.groups import list_consumer_groups
 from ottla.client.admin.offsets import FoundOffset
 from ottla.client.admin.topic_descriptions import describe_topics
 from ottla.client.cluster import Cluster
@@ -404,65 +402,3 @@ def group_json(group: DescribedGroup, parts: Sequence[Part]) -> dict[str, object
             for each in group.offsets
         ]
     return shown
-
-
-LAG_EXAMPLES = """\b
-Examples:
-  ottla groups lag
-  ottla groups lag 'billing-*'                    a name, a regular expression or a glob
-  ottla groups lag --json | jq '.[] | select(.lag > 1000).group'
-"""
-
-HEADINGS = ("GROUP", "STATE", "TOPICS", "PARTITIONS", "LAG")
-
-
-class GroupLag(NamedTuple):
-    """A group and the sum of the lag of its partitions."""
-
-    group: str
-    state: str
-    topics: int
-    partitions: int
-    lag: int
-
-
-@click.command("lag", epilog=LAG_EXAMPLES)
-@click.argument("patterns", nargs=-1, metavar="[GROUPS]...", shell_complete=complete_groups)
-@timeout_option
-@json_option
-@plain_option
-@wide_option
-@cluster_options()
-def lag(settings: ClientSettings, patterns: tuple[str, ...], timeout_ms: int | None, as_json: bool, plain: bool) -> None:
-    """Show the total lag of consumer groups, the largest first.
-
-    GROUPS are ids, regular expressions or globs; the default is all consumer groups. Lag is the number of offsets between the
-    committed offset and the log end offset, summed over the partitions that a group has committed.
-    """
-    found = with_cluster(with_timeout(settings, timeout_ms), lambda cluster: _lags(cluster, patterns))
-    if as_json:
-        print_json([each._asdict() for each in found])
-    elif is_for_people(as_json, plain):
-        print_table(
-            None, ("Group", "State", "#Topics", "#Partitions", "#Lag"), [(*each[:4], f"{each.lag:,}") for each in found]
-        )
-    else:
-        print_padded(HEADINGS, found, (15, 20, 10, 10, 0))
-
-
-async def _lags(cluster: Cluster, patterns: tuple[str, ...]) -> list[GroupLag]:
-    listed = {each.group_id: each for each in await list_consumer_groups(cluster)}
-    chosen = sorted(listed)
-    if patterns:
-        matches = {word: match(listed, word) for word in patterns}
-        for word, ids in matches.items():
-            if not ids:
-                warn(f"no group matches {word!r}: `ottla groups list` shows all groups")
-        chosen = sorted({group_id for ids in matches.values() for group_id in ids})
-    offsets = await committed_offsets(cluster, chosen)
-    ends = await find_offsets(cluster, {each for found in offsets.values() for each in found}, LATEST)
-    rows = []
-    for group_id, found in offsets.items():
-        lags = [max(0, end.offset - one.offset) for each, one in found.items() if (end := ends.get(each)) is not None]
-        rows.append(GroupLag(group_id, listed[group_id].state, len({each.topic for each in found}), len(found), sum(lags)))
-    return sorted(rows, key=lambda row: (-row.lag, row.group))

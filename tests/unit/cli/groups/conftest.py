@@ -4,10 +4,13 @@ import pytest
 from tests.support.nodes.fake_node import FakeNode
 
 from ottla.errors.codes import ErrorCode
+from ottla.records.builder import build_batch
+from ottla.records.kernels import Record
 from ottla.wire.codec import encode_bytes
 from ottla.wire.messages import consumer_group_describe as new
 from ottla.wire.messages import describe_groups as classic
 from ottla.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolAssignmentTopicPartition
+from ottla.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from ottla.wire.messages.list_offsets import (
@@ -155,6 +158,17 @@ def commit_offsets(request: OffsetCommitRequest, version: int) -> OffsetCommitRe
     return OffsetCommitResponse(topics=topics)
 
 
+def fetch(request: FetchRequest, version: int) -> FetchResponse:
+    """One record of 1970 at every offset."""
+    topics = []
+    for topic in request.topics:
+        (asked,) = topic.partitions
+        batch = bytes(build_batch([Record(asked.fetch_offset, 1_000, None, b"x")]))
+        data = PartitionData(partition_index=asked.partition, high_watermark=END, records=batch)
+        topics.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=[data]))
+    return FetchResponse(responses=topics)
+
+
 @pytest.fixture
 def coordinator(node: FakeNode) -> FakeNode:
     node.handlers |= {
@@ -164,6 +178,7 @@ def coordinator(node: FakeNode) -> FakeNode:
         new.ConsumerGroupDescribeRequest: describe_new,
         OffsetFetchRequest: fetch_offsets,
         ListOffsetsRequest: list_offsets,
+        FetchRequest: fetch,
         OffsetCommitRequest: commit_offsets,
     }
     return node

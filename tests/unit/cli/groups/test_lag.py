@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from tests.support.nodes.fake_node import FakeNode
 from tests.unit.cli.conftest import RunOttla
-from tests.unit.cli.groups.conftest import END, fetch_offsets
+from tests.unit.cli.groups.conftest import END, fetch_offsets, list_groups
 
 from ottla.cli.groups.describe import by_topic
 from ottla.ids import TopicPartition
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
+from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse, OffsetFetchResponsePartitions
 
@@ -38,9 +39,41 @@ def test_lag_is_summed_and_the_largest_comes_first(ottla: RunOttla, coordinator:
 
 def test_patterns_choose_groups(ottla: RunOttla, coordinator: FakeNode) -> None:
     lines = ottla("groups", "lag", "id*").lines
-    assert lines[0].split() == ["GROUP", "STATE", "TOPICS", "PARTITIONS", "LAG"]
+    assert lines[0].split() == ["GROUP", "STATE", "TOPICS", "PARTITIONS", "LAG", "LAG-SECONDS"]
     assert [line.split()[0] for line in lines[1:]] == ["idle"]
     assert "no group matches 'absent-.*'" in ottla("groups", "lag", "absent-.*").err
+
+
+def test_seconds_sorts_and_limits(ottla: RunOttla, coordinator: FakeNode) -> None:
+    coordinator.handlers[OffsetFetchRequest] = fetch_different_offsets
+    found = json.loads(ottla("groups", "lag", "--sort", "group", "--json").out)
+    assert [each["group"] for each in found] == sorted(each["group"] for each in found)
+    assert all(each["lagSeconds"] > 1e9 for each in found), "since 1970"
+    found = json.loads(ottla("groups", "lag", "--min-lag", END - 4, "--json").out)
+    assert "idle" not in [each["group"] for each in found]
+    assert found
+    assert json.loads(ottla("groups", "lag", "--min-seconds", "1e12", "--json").out) == []
+    lines = ottla("groups", "lag", "idle", "--partitions").lines
+    assert lines[0].split() == ["GROUP", "STATE", "TOPIC", "PARTITION", "LAG", "LAG-SECONDS"]
+    assert [line.split()[:5] for line in lines[1:]] == [
+        ["idle", "Empty", "gone", "0", "-"],
+        ["idle", "Empty", "orders", "0", str(END - 5)],
+    ]
+
+
+def test_watch_adds_rates_and_status(ottla: RunOttla, coordinator: FakeNode) -> None:
+    def list_four_times(request: ListGroupsRequest, version: int) -> ListGroupsResponse:
+        if len(coordinator.asked_for(ListGroupsRequest)) > 4:
+            raise KeyboardInterrupt
+        return list_groups(request, version)
+
+    coordinator.handlers[ListGroupsRequest] = list_four_times
+    said = ottla("groups", "lag", "old", "idle", "--watch", "0.1", "--json")
+    assert said.rc == 130
+    shown = [{each["group"]: each for each in json.loads(line)} for line in said.lines]
+    assert [each["old"]["status"] for each in shown] == ["OK", "OK", "OK", "ERR"], "three commits, seen twice"
+    assert [each["idle"]["status"] for each in shown] == ["IDLE"] * 4
+    assert [each["old"]["rateIn"] for each in shown] == [None, 0, 0, 0]
 
 
 def test_group_of_kafka_connect_has_members_without_partitions(ottla: RunOttla, coordinator: FakeNode) -> None:
