@@ -6,8 +6,8 @@ without the coordinator. `force-terminate` aborts the transaction of a transacti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
@@ -22,16 +22,13 @@ from ottla.cli.common.times import current_ms, show_time
 from ottla.cli.groups.command import parse_words
 from ottla.client.admin import producers
 from ottla.client.admin import transactions as transactions_api
-from ottla.client.admin.producers import ProducerState, abort_transaction, describe_producers
-from ottla.client.admin.topic_descriptions import describe_topics, list_topics
 from ottla.client.admin.transactions import (
     TransactionDescription,
     describe_transactions,
-    force_terminate_transaction,
     list_transactions,
 )
 from ottla.client.cluster import Cluster
-from ottla.errors import KafkaError, OttlaError, TransactionalIdNotFoundError
+from ottla.client.hanging_transactions import Hanging, abort_at, abort_of, find_hanging_transactions, terminate
 from ottla.ids import TopicPartition
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -304,13 +301,6 @@ MINUTE_MS = 60_000
 TIMEOUT_MIN_DEFAULT = 15
 
 
-class OpenTransaction(NamedTuple):
-    """An open transaction in a partition."""
-
-    partition: TopicPartition
-    producer: ProducerState
-
-
 @click.command("find-hanging", epilog=FIND_HANGING_EXAMPLES)
 @click.option("--topic", metavar="NAME", shell_complete=complete_topics, help="Only partitions of this topic.")
 @click.option("--partition", type=click.IntRange(0), metavar="N", help="Only this partition of the topic.")
@@ -344,16 +334,10 @@ def find_hanging(
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs a --topic")
 
-    async def find(cluster: Cluster) -> tuple[list[OpenTransaction], dict[TopicPartition, KafkaError]]:
-        partitions = await _partitions(cluster, topic, partition, broker_id)
-        described = await describe_producers(cluster, partitions, broker_id=broker_id)
-        overdue = [
-            OpenTransaction(each, producer)
-            for each, producers in described.values_found.items()
-            for producer in producers
-            if _is_overdue(producer, timeout_min * MINUTE_MS)
-        ]
-        return await _hanging(cluster, overdue), described.errors
+    async def find(cluster: Cluster) -> Hanging:
+        return await find_hanging_transactions(
+            cluster, topic, partition, broker_id, timeout_ms=timeout_min * MINUTE_MS, now_ms=current_ms()
+        )
 
     found, failures = with_cluster(settings, find)
     for each, error in failures.items():
@@ -379,42 +363,6 @@ def find_hanging(
     else:
         print_tabbed(HANGING_HEADINGS, rows)
     return 1 if failures else 0
-
-
-def _is_overdue(producer: ProducerState, timeout_ms: int) -> bool:
-    """Whether it has an open transaction, and has not written for `timeout_ms`."""
-    return producer.transaction_start_offset is not None and current_ms() - producer.last_timestamp > timeout_ms
-
-
-async def _partitions(
-    cluster: Cluster, topic: str | None, partition: int | None, broker_id: int | None
-) -> list[TopicPartition]:
-    if topic is not None and partition is not None:
-        return [TopicPartition(topic, partition)]
-    names = [topic] if topic is not None else list(await list_topics(cluster, include_internal=True))
-    topics = await describe_topics(cluster, names)
-    if topics.errors and topic is not None:  # of all topics, one may be deleted between listing and describing
-        topics.raise_first()
-    return sorted(
-        TopicPartition(each.name, one.partition)
-        for each in topics.values_found.values()
-        for one in each.partitions
-        if (broker_id is None and one.leader is not None) or broker_id in one.replicas
-    )
-
-
-async def _hanging(cluster: Cluster, overdue: Sequence[OpenTransaction]) -> list[OpenTransaction]:
-    """Those that no coordinator will end: none knows the producer, or the partition is not in its transaction."""
-    if not overdue:
-        return []
-    ids = {each.producer.producer_id for each in overdue}
-    listed = {each.transactional_id: each.producer_id for each in await list_transactions(cluster, producer_ids=ids)}
-    described = await describe_transactions(cluster, listed)
-    for error in described.errors.values():
-        if not isinstance(error, TransactionalIdNotFoundError):
-            raise error
-    expected = {(listed[name], each) for name, view in described.values_found.items() for each in view.partitions}
-    return [each for each in overdue if (each.producer.producer_id, each.partition) not in expected]
 
 
 ABORT_EXAMPLES = """\b
@@ -462,27 +410,13 @@ def abort(
 
     async def run(cluster: Cluster) -> None:
         if start_offset is not None:
-            found_id, epoch, last_epoch = await _find(cluster, wanted, start_offset)
+            await abort_at(cluster, wanted, start_offset)
         else:
-            found_id, epoch, last_epoch = producer_id or 0, producer_epoch or 0, coordinator_epoch
-        # -1 or None: the producer's first transaction hangs, so it has no coordinator epoch yet. 0 is accepted then.
-        last_epoch = max(0, last_epoch or 0)
-        await abort_transaction(cluster, wanted, producer_id=found_id, producer_epoch=epoch, coordinator_epoch=last_epoch)
+            await abort_of(cluster, wanted, producer_id or 0, producer_epoch or 0, coordinator_epoch)
 
     with_cluster(settings, run)
     if is_for_people():
         say(f"Aborted the transaction {what} of partition {wanted}.")
-
-
-async def _find(cluster: Cluster, partition: TopicPartition, start_offset: int) -> tuple[int, int, int | None]:
-    """The ids and epochs of the producer whose transaction begins there."""
-    for each in (await describe_producers(cluster, [partition]))[partition]:
-        if each.transaction_start_offset == start_offset:
-            return each.producer_id, each.producer_epoch, each.coordinator_epoch
-    raise OttlaError(
-        f"no open transaction begins at offset {start_offset} of partition {partition}: "
-        f"`ottla transactions describe-producers {partition.topic}:{partition.partition}` shows the open ones"
-    )
 
 
 FORCE_TERMINATE_EXAMPLES = """\b
@@ -510,15 +444,9 @@ def force_terminate(settings: ClientSettings, name: str | None, flagged: str | N
         raise click.UsageError("name one transactional id, for example: ottla transactions force-terminate payments")
     transactional_id = name or flagged or ""
     confirm(f"Abort the open transaction of {transactional_id}, and fence its producer?", yes)
-    with_cluster(settings, lambda cluster: _terminate(cluster, transactional_id))
+    with_cluster(settings, lambda cluster: terminate(cluster, transactional_id))
     if is_for_people():
         say(f"{transactional_id} has no open transaction any more.")
-
-
-async def _terminate(cluster: Cluster, transactional_id: str) -> None:
-    # This would create an unknown id. Check first, so that a mistyped id is an error.
-    (await describe_transactions(cluster, [transactional_id])).raise_first()
-    await force_terminate_transaction(cluster, transactional_id)
 
 
 EXAMPLES = """\b

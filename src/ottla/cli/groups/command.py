@@ -19,13 +19,11 @@ from ottla.cli.common.output import confirm, is_for_people, print_json, print_pa
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.spelling import Actions
 from ottla.client.admin import groups as admin
-from ottla.client.admin.group_offsets import delete_consumer_group_offsets
-from ottla.client.admin.groups import delete_consumer_groups, list_consumer_groups, list_groups
-from ottla.client.admin.topic_descriptions import describe_topics
-from ottla.client.cluster import Cluster, topic_error
-from ottla.errors import KafkaError, OttlaError
-from ottla.errors.codes import ErrorCode
-from ottla.ids import TopicPartition
+from ottla.client.admin.groups import delete_consumer_groups, list_groups
+from ottla.client.cluster import Cluster
+from ottla.client.group_resets import delete_offsets as delete_committed
+from ottla.client.group_resets import find_groups
+from ottla.errors import OttlaError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,11 +74,6 @@ def named_groups(named: Sequence[str], flagged: Sequence[str], all_groups: bool,
     return ids or None
 
 
-async def find_groups(cluster: Cluster, ids: list[str] | None) -> list[str]:
-    """The named groups, or all consumer groups of the cluster if `ids` is None."""
-    return ids if ids is not None else [each.group_id for each in await list_consumer_groups(cluster)]
-
-
 def parse_topics(texts: Sequence[str]) -> dict[str, list[int] | None]:
     """Parse Kafka's `orders` and `orders:0,1`: partitions by topic, None for all partitions."""
     found: dict[str, list[int] | None] = {}
@@ -95,19 +88,6 @@ def parse_topics(texts: Sequence[str]) -> dict[str, list[int] | None]:
         if found.get(topic, []) is not None:
             found[topic] = [*(found.get(topic) or []), *map(int, parts)]
     return found
-
-
-async def find_partitions(cluster: Cluster, topics: dict[str, list[int] | None]) -> list[TopicPartition]:
-    """The partitions of `parse_topics`' result. Raises if a topic or partition does not exist."""
-    found: list[TopicPartition] = []
-    described = (await describe_topics(cluster, topics)).raise_first()
-    for name, numbers in topics.items():
-        known = {each.partition for each in described[name].partitions}
-        for number in sorted(known if numbers is None else set(numbers)):
-            if number not in known:
-                raise topic_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, number)
-            found.append(TopicPartition(name, number))
-    return sorted(found)
 
 
 LIST_EXAMPLES = """\b
@@ -263,9 +243,6 @@ Examples:
   ottla groups delete-offsets billing --topic orders:0,1 --topic prices
 """
 
-Results = dict[TopicPartition, KafkaError | None]
-"""Errors by partition, None for success. Partition -1 means a topic whose partitions are unknown."""
-
 
 @click.command("delete-offsets", epilog=DELETE_OFFSETS_EXAMPLES)
 @click.argument("name", required=False, metavar="[GROUP]", shell_complete=complete_groups)
@@ -297,7 +274,7 @@ def delete_offsets(
     group_id = name or group or ""
     wanted = parse_topics(topics)
     confirm(f"Delete the offsets of group {group_id} for {', '.join(topics)}?", yes)
-    results = with_cluster(with_timeout(settings, timeout_ms), lambda cluster: _delete(cluster, group_id, wanted))
+    results = with_cluster(with_timeout(settings, timeout_ms), lambda cluster: delete_committed(cluster, group_id, wanted))
     failed = any(error is not None for error in results.values())
     if as_json:
         print_json(
@@ -320,16 +297,6 @@ def delete_offsets(
     say()
     print_padded(("TOPIC", "PARTITION", "STATUS"), rows, (15, 10, 0))
     return 1 if failed else 0
-
-
-async def _delete(cluster: Cluster, group_id: str, topics: dict[str, list[int] | None]) -> Results:
-    whole = await describe_topics(cluster, [name for name, numbers in topics.items() if numbers is None])
-    results: Results = {TopicPartition(str(name), -1): error for name, error in whole.errors.items()}
-    wanted = [TopicPartition(name, number) for name, numbers in topics.items() for number in numbers or ()]
-    wanted += [TopicPartition(topic.name, each.partition) for topic in whole.values_found.values() for each in topic.partitions]
-    deleted = await delete_consumer_group_offsets(cluster, group_id, wanted)
-    results |= {each: deleted.errors.get(each) for each in deleted}
-    return dict(sorted(results.items()))
 
 
 @click.command("validate-regex")

@@ -13,24 +13,20 @@ import click
 
 from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.explanations import explain
-from ottla.cli.common.offsets import LATEST, list_offsets
+from ottla.cli.common.offsets import LATEST
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table, print_title, say, warn
 from ottla.cli.common.settings import ClientSettings
-from ottla.cli.groups.command import find_groups, group_arguments, timeout_option, with_timeout
+from ottla.cli.groups.command import group_arguments, timeout_option, with_timeout
 from ottla.client.admin.group_descriptions import (
     ConsumerGroupDescription,
     MemberDescription,
-    describe_classic_groups,
-    describe_consumer_groups,
 )
-from ottla.client.admin.group_offsets import list_consumer_group_offsets
 from ottla.client.admin.offsets import FoundOffset
-from ottla.client.admin.topic_descriptions import describe_topics
 from ottla.client.cluster import Cluster
+from ottla.client.group_resets import GroupOffsets, committed_offsets, describe_groups, find_groups, find_offsets
 from ottla.client_core.metadata import Node
-from ottla.client_core.offsets import OffsetAndMetadata
-from ottla.errors import GroupIdNotFoundError, InconsistentGroupProtocolError, KafkaError
+from ottla.errors import GroupIdNotFoundError, KafkaError
 from ottla.errors.texts import counted, listed
 from ottla.ids import TopicPartition
 
@@ -135,53 +131,8 @@ async def _describe(
     ]
 
 
-GroupOffsets = dict[TopicPartition, OffsetAndMetadata]
-
-
-async def committed_offsets(cluster: Cluster, ids: Sequence[str]) -> dict[str, GroupOffsets]:
-    """The committed offsets of each group. Raises the first error."""
-    results = (await list_consumer_group_offsets(cluster, sorted(ids))).raise_first()
-    return {
-        group_id: {each: committed for each, committed in offsets.items() if committed is not None}
-        for group_id, offsets in results.items()
-    }
-
-
-async def find_offsets(
-    cluster: Cluster,
-    partitions: Iterable[TopicPartition],
-    timestamp: int,
-    errors: dict[TopicPartition, KafkaError] | None = None,
-) -> dict[TopicPartition, FoundOffset | None]:
-    """The offset of each partition at a place or time; None if it has no leader or does not exist, or if that does not answer.
-
-    `errors` gets why a leader gave no offset.
-
-    Asks with read_uncommitted: the end is the high watermark, also while a transaction is open. Kafka computes lag so, too.
-    """
-    wanted = sorted(set(partitions))
-    described = await describe_topics(cluster, sorted({each.topic for each in wanted}))
-    topics = [described[name] for name in described if name not in described.errors]
-    led = {(topic.name, each.partition) for topic in topics for each in topic.partitions if each.leader is not None}
-    found = await list_offsets(cluster, {each: timestamp for each in wanted if each in led})
-    if errors is not None:
-        errors.update({each: error for each, error in found.items() if isinstance(error, KafkaError)})
-    return {each: offset if isinstance(offset := found.get(each), FoundOffset) else None for each in wanted}
-
-
 Assignment = dict[str, list[int]]
 """Partitions by topic, both in order."""
-
-
-async def describe_groups(cluster: Cluster, ids: Iterable[str]) -> dict[str, ConsumerGroupDescription | KafkaError]:
-    """Each of the groups, or the error that its coordinator answered. Members of other than consumer groups own nothing."""
-    results = await describe_consumer_groups(cluster, sorted(ids))
-    found: dict[str, ConsumerGroupDescription | KafkaError] = {**results.values_found, **results.errors}
-    others = [each for each, error in results.errors.items() if isinstance(error, InconsistentGroupProtocolError)]
-    for group_id, group in (await describe_classic_groups(cluster, others)).items() if others else ():
-        members = tuple(MemberDescription(*each[:4], assignment=()) for each in group.members)
-        found[group_id] = ConsumerGroupDescription(group_id, "Classic", group.state, group.assignor, group.coordinator, members)
-    return dict(sorted(found.items()))
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> Assignment:

@@ -8,59 +8,24 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import click
 
 from ottla.cli.common.completion import complete_topics
 from ottla.cli.common.connection import with_cluster
-from ottla.cli.common.offsets import EARLIEST, LATEST
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_data, print_json, print_padded, print_table, say, warn
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.times import TIME_HELP, current_ms, parse_time_ms
-from ottla.cli.groups.command import (
-    find_groups,
-    find_partitions,
-    group_arguments,
-    named_groups,
-    parse_topics,
-    timeout_option,
-    with_timeout,
-)
-from ottla.cli.groups.describe import GroupOffsets, committed_offsets, describe_groups, find_offsets
-from ottla.client.admin.group_offsets import PartitionKey, alter_consumer_group_offsets
+from ottla.cli.groups.command import group_arguments, named_groups, parse_topics, timeout_option, with_timeout
 from ottla.client.cluster import Cluster
-from ottla.client_core.offsets import OffsetAndMetadata
+from ottla.client.group_resets import Plan, Planned, Reset, Scenario, Target, commit_plan, plan_reset
 from ottla.config.values import parse_duration_ms
-from ottla.errors import GroupIdNotFoundError, KafkaError, OttlaError
 from ottla.ids import TopicPartition
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Scenario(Enum):
-    """Kafka's scenarios; the values are the flags."""
-
-    EARLIEST = "to_earliest"
-    LATEST = "to_latest"
-    CURRENT = "to_current"
-    OFFSET = "to_offset"
-    SHIFT = "shift_by"
-    DATETIME = "to_datetime"
-    DURATION = "by_duration"
-    FILE = "from_file"
-
-
-class Target(NamedTuple):
-    """A scenario and its number: an offset, how far to shift, or milliseconds since 1970."""
-
-    scenario: Scenario
-    number: int = 0
-    path: str = ""
 
 
 _OPTIONS = (
@@ -194,10 +159,17 @@ def reset_offsets(
         topics=None if all_topics else parse_topics(topics),
         target=target,
         plan=read_plan(target.path, ids) if target.scenario is Scenario.FILE else None,
-        execute=execute,
     )
-    plan, refused = with_cluster(with_timeout(settings, timeout_ms), lambda cluster: reset(cluster, wanted))
-    for sentence in refused:
+
+    async def run(cluster: Cluster) -> Planned:
+        planned = await plan_reset(cluster, wanted)
+        if execute:
+            await commit_plan(cluster, planned.plan)
+        return planned
+
+    planned = with_cluster(with_timeout(settings, timeout_ms), run)
+    plan, refused = planned.plan, planned.refused
+    for sentence in (*planned.notes, *refused):
         warn(sentence)
     _show(plan, export, as_json, plain, with_group=ids is None or len(ids) != 1)
     if not execute and plan and not dry_run:
@@ -218,9 +190,6 @@ def _show(plan: Plan, export: bool, as_json: bool, plain: bool, with_group: bool
         say()
         print_padded(("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows, (15, 15, 10, 0))
 
-
-Plan = dict[str, dict[TopicPartition, int]]
-"""New offsets by group."""
 
 _QUOTED_BELOW = "-"
 """Kafka quotes a text that contains a character below this one …"""
@@ -264,117 +233,3 @@ def read_plan(path: str, ids: Sequence[str] | None) -> Plan:
         group_id = group[0] if group else (ids or [""])[0]
         plan.setdefault(group_id, {})[TopicPartition(topic, int(partition))] = int(offset)
     return plan
-
-
-_RESETTABLE = ("Empty", "Dead")
-
-
-class CannotReset(OttlaError):
-    """The new offsets cannot be computed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """A requested reset. `ids` None: all groups; `topics` None: all partitions with committed offsets of each group."""
-
-    ids: list[str] | None
-    topics: dict[str, list[int] | None] | None
-    target: Target
-    plan: Plan | None
-    execute: bool
-
-
-async def reset(cluster: Cluster, wanted: Reset) -> tuple[Plan, list[str]]:
-    """(new offsets by group, why other groups were skipped). Nothing is committed before all new offsets are computed."""
-    groups, refused = await _inactive(cluster, await find_groups(cluster, wanted.ids))
-    committed = await committed_offsets(cluster, groups)
-    named = await find_partitions(cluster, wanted.topics or {})
-    plan: Plan = {}
-    for group_id in groups:
-        if wanted.plan is not None:
-            if group_id not in wanted.plan:
-                refused.append(f"the file has no offsets for group {group_id}")
-                continue
-            plan[group_id] = await _within(cluster, wanted.plan[group_id])
-        else:
-            partitions = named if wanted.topics is not None else list(committed[group_id])
-            plan[group_id] = await _new_offsets(cluster, wanted.target, partitions, committed[group_id])
-    if wanted.execute:
-        for group_id, new_offsets in plan.items():
-            if new_offsets:
-                wanted_offsets: dict[PartitionKey, int | OffsetAndMetadata] = dict(new_offsets.items())
-                (await alter_consumer_group_offsets(cluster, group_id, wanted_offsets)).raise_first()
-    return plan, refused
-
-
-async def _inactive(cluster: Cluster, ids: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(the groups without members, a message for each of the others)."""
-    groups: list[str] = []
-    refused: list[str] = []
-    for group_id, view in (await describe_groups(cluster, ids)).items():
-        if isinstance(view, KafkaError):
-            if not isinstance(view, GroupIdNotFoundError):
-                raise view
-            groups.append(group_id)
-        elif view.state not in _RESETTABLE:
-            refused.append(
-                f"the offsets of group {group_id} can only be reset while it has no members, and it is {view.state} now: stop "
-                f"them first (`ottla groups describe {group_id} --members` shows them)"
-            )
-        else:
-            groups.append(group_id)
-    return groups, refused
-
-
-async def _new_offsets(
-    cluster: Cluster, target: Target, partitions: Sequence[TopicPartition], committed: GroupOffsets
-) -> dict[TopicPartition, int]:
-    scenario = target.scenario
-    if scenario is Scenario.EARLIEST:
-        return await _at(cluster, partitions, EARLIEST)
-    if scenario is Scenario.LATEST:
-        return await _at(cluster, partitions, LATEST)
-    if scenario is Scenario.OFFSET:
-        return await _within(cluster, dict.fromkeys(partitions, target.number))
-    if scenario is Scenario.CURRENT:
-        ends = await _at(cluster, [each for each in partitions if each not in committed], LATEST)
-        return {each: committed[each].offset if each in committed else ends[each] for each in partitions}
-    if scenario is Scenario.SHIFT:
-        for each in partitions:
-            if each not in committed:
-                raise CannotReset(f"the offset of partition {each} cannot be shifted: the group has no committed offset for it")
-        return await _within(cluster, {each: committed[each].offset + target.number for each in partitions})
-    return await _since(cluster, partitions, target.number)
-
-
-async def _at(cluster: Cluster, partitions: Iterable[TopicPartition], place: int) -> dict[TopicPartition, int]:
-    offsets: dict[TopicPartition, int] = {}
-    for each, found in (await find_offsets(cluster, partitions, place)).items():
-        if found is None:
-            raise CannotReset(
-                f"partition {each} cannot be asked for its offsets: it does not exist or has no leader "
-                f"(`ottla topics describe {each.topic}` shows its partitions)"
-            )
-        offsets[each] = found.offset
-    return offsets
-
-
-async def _since(cluster: Cluster, partitions: Sequence[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
-    """The offset of the first record since a time; the end of a partition that has none."""
-    offsets = await _at(cluster, partitions, timestamp_ms)
-    late = [each for each, offset in offsets.items() if offset < 0]
-    for each in late:
-        warn(f"partition {each} has no record since then: using its end")
-    return offsets | await _at(cluster, late, LATEST)
-
-
-async def _within(cluster: Cluster, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """`wanted`, clamped to the offsets that each partition has."""
-    first, last = await _at(cluster, wanted, EARLIEST), await _at(cluster, wanted, LATEST)
-    offsets: dict[TopicPartition, int] = {}
-    for each in sorted(wanted):
-        offsets[each] = max(first[each], min(wanted[each], last[each]))
-        if offsets[each] != wanted[each]:
-            where = "after the end of" if wanted[each] > last[each] else "before the first record of"
-            warn(f"offset {wanted[each]} is {where} partition {each}: using {offsets[each]}")
-    return offsets

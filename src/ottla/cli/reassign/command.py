@@ -6,9 +6,8 @@ kafka-reassign-partitions. `verify` removes the throttles when nothing moves any
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
@@ -20,43 +19,28 @@ from ottla.cli.common.options import ZOOKEEPER, cluster_options, json_option, pl
 from ottla.cli.common.output import is_for_people, print_json, print_json_text, print_table, say, warn
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.spelling import Actions
-from ottla.cli.reassign.moves import (
-    MOVING,
+from ottla.cli.reassign.plan import CURRENT, PROPOSED, parse_brokers, read_plan, read_topics, unique
+from ottla.cli.reassign.progress import await_done, joined, show_status, waiting_lines
+from ottla.cli.topics.selection import choose
+from ottla.client.admin.cluster_state import NodeDescription
+from ottla.client.admin.log_dirs import Replica
+from ottla.client.admin.reassignments import list_partition_reassignments
+from ottla.client.admin.topic_descriptions import list_topics
+from ottla.client.cluster import Cluster
+from ottla.client.reassignment_moves import (
     Limits,
-    PlanRefused,
     Started,
+    cancel_moves,
     current_assignment,
-    directory_progress,
     live_nodes,
     places_of,
     prepare,
     remove_throttles,
     start,
-    start_directory_moves,
     status_of,
 )
-from ottla.cli.reassign.plan import (
-    CURRENT,
-    PROPOSED,
-    Assignment,
-    Plan,
-    moved,
-    parse_brokers,
-    plan_json,
-    propose,
-    read_plan,
-    read_topics,
-    unique,
-)
-from ottla.cli.reassign.progress import await_done, joined, show_status, waiting_lines
-from ottla.cli.topics.selection import choose
-from ottla.client.admin.cluster_state import NodeDescription
-from ottla.client.admin.log_dirs import Replica
-from ottla.client.admin.reassignments import alter_partition_reassignments, list_partition_reassignments
-from ottla.client.admin.topic_descriptions import list_topics
-from ottla.client.cluster import Cluster
-from ottla.errors import KafkaError
-from ottla.errors.texts import counted, listed
+from ottla.client.reassignment_plan import Plan, check_count, plan_json, propose, racks_of, summary
+from ottla.errors.texts import counted
 from ottla.ids import TopicPartition
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -149,7 +133,7 @@ def generate(
 
     live, current, places = with_cluster(settings, ask)
     racks = racks_of(live, wanted, disable_rack_aware)
-    _check_count(current, racks, replication_factor)
+    check_count(current, racks, replication_factor)
     proposed = propose(current, racks, replication_factor)
     if topics_to_move_json_file is not None:
         say(CURRENT)
@@ -162,52 +146,6 @@ def generate(
     print_json_text(plan_json(changed))
     for line in summary(current, proposed, sorted(racks)):
         warn(line)
-
-
-def racks_of(live: Mapping[int, NodeDescription], wanted: Sequence[int] | None, ignores_racks: bool) -> dict[int, str | None]:
-    """The racks of the brokers that are wanted (None: all). Either all have one, or none is looked at."""
-    brokers = sorted(live) if wanted is None else wanted
-    unknown = [str(broker) for broker in brokers if broker not in live]
-    if unknown:
-        raise PlanRefused(
-            f"broker {listed(unknown)} {'is' if len(unknown) == 1 else 'are'} not up: `ottla brokers list` shows the brokers"
-        )
-    racks = {broker: None if ignores_racks else live[broker].rack for broker in brokers}
-    without = [str(broker) for broker, rack in racks.items() if rack is None]
-    if without and len(without) < len(racks):
-        raise PlanRefused(
-            f"broker {listed(without)} has no rack, but others have: set broker.rack on all, or give --disable-rack-aware"
-        )
-    return racks
-
-
-def _check_count(current: Assignment, racks: Mapping[int, str | None], replication_factor: int | None) -> None:
-    """There must be a broker for each replica."""
-    for partition, replicas in current.items():
-        count = replication_factor or len(replicas)
-        if count > len(racks):
-            raise PlanRefused(
-                f"{partition} would have {count} replicas, but there are {counted(len(racks), 'broker')} to hold them: name "
-                "more with --brokers, or give a smaller --replication-factor"
-            )
-
-
-def summary(current: Assignment, proposed: Assignment, brokers: Sequence[int]) -> list[str]:
-    """What a plan does, in sentences."""
-    total = sum(map(len, proposed.values()))
-    changed = sum(list(replicas) != list(current[each]) for each, replicas in proposed.items())
-    if not changed:
-        return [f"nothing to move: {counted(total, 'replica')} are spread evenly over the brokers {_joined(brokers)}"]
-    before = Counter(broker for replicas in current.values() for broker in replicas)
-    after = Counter(broker for replicas in proposed.values() for broker in replicas)
-    moves = f"moves {counted(moved(current, proposed), 'replica')} of {total:,}"
-    first = f"the plan changes {counted(changed, 'partition')} of {len(proposed):,} and {moves}"
-    spread = ", ".join(f"{broker}: {before[broker]} → {after[broker]}" for broker in sorted({*before, *after}))
-    return [first, f"replicas by broker: {spread}", "save it in a file, then: ottla reassign execute FILE"]
-
-
-def _joined(brokers: Sequence[int]) -> str:
-    return ", ".join(map(str, brokers))
 
 
 EXECUTE_EXAMPLES = """\b
@@ -351,7 +289,10 @@ def verify(
     for line in waiting_lines(status, path).values():
         warn(line)
     if not status.is_moving and not preserve_throttles:
-        cleared = with_cluster(settings, lambda cluster: remove_throttles(cluster, plan))
+        notes: list[str] = []
+        cleared = with_cluster(settings, lambda cluster: remove_throttles(cluster, plan, notes))
+        for line in notes:
+            warn(line)
         if not as_json:
             for line in cleared:
                 say(line)
@@ -363,15 +304,6 @@ Examples:
   ottla reassign cancel plan.json
   ottla reassign cancel --all                     every move that is under way
 """
-
-
-class Cancelled(NamedTuple):
-    """What has been stopped."""
-
-    partitions: list[TopicPartition]
-    errors: dict[TopicPartition, KafkaError]
-    directories: list[Replica]
-    """Moves between log directories."""
 
 
 @click.command("cancel", epilog=CANCEL_EXAMPLES)
@@ -394,7 +326,10 @@ def cancel(
     if is_all and (file is not None or kafkas_file is not None):
         raise click.UsageError("--all takes no plan: it cancels every move")
     plan = None if is_all else read_plan(plan_path(file, kafkas_file, "cancel"))
-    done, lines = with_cluster(settings, lambda cluster: _cancel(cluster, plan, preserve_throttles, timeout_ms))
+    notes: list[str] = []
+    done, lines = with_cluster(settings, lambda cluster: cancel_moves(cluster, plan, preserve_throttles, timeout_ms, notes))
+    for line in notes:
+        warn(line)
     for partition, error in done.errors.items():
         warn(f"{partition}: {explain(error)}")
     if as_json:
@@ -418,28 +353,6 @@ def cancel(
     for line in lines:
         say(line)
     return 1 if done.errors else 0
-
-
-async def _cancel(
-    cluster: Cluster, plan: Plan | None, preserves_throttles: bool, timeout_ms: int
-) -> tuple[Cancelled, list[str]]:
-    ongoing = await list_partition_reassignments(cluster, None if plan is None else list(plan.assignment))
-    results = await alter_partition_reassignments(cluster, dict.fromkeys(sorted(ongoing)))
-    errors = results.errors
-    moving = (
-        []
-        if plan is None
-        else [
-            (replica, each.path)
-            for replica, each in (await directory_progress(cluster, plan.log_dirs)).items()
-            if each.state == MOVING
-        ]
-    )
-    back = {replica: path for replica, path in moving if path is not None}
-    await start_directory_moves(cluster, back, timeout_ms)  # to where it is: that ends the move
-    plan = plan or Plan({each: list(found.replicas) for each, found in ongoing.items()}, {})
-    lines = [] if preserves_throttles or not plan.assignment else await remove_throttles(cluster, plan)
-    return Cancelled([each for each in results if each not in errors], errors, list(back)), lines
 
 
 LIST_EXAMPLES = """\b

@@ -17,10 +17,19 @@ from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.output import fit, is_for_people, print_json, print_table, say, warn
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.waiting import shown_duration
-from ottla.cli.reassign.moves import DONE, ELSEWHERE, MISSING, MOVING, DirectoryProgress, PartitionProgress, Status, finish
-from ottla.cli.reassign.plan import Plan
 from ottla.client.admin.log_dirs import Replica, describe_log_dirs
 from ottla.client.cluster import Cluster, is_worth_retrying
+from ottla.client.reassignment_moves import (
+    DONE,
+    ELSEWHERE,
+    MISSING,
+    MOVING,
+    DirectoryProgress,
+    PartitionProgress,
+    Status,
+    finish,
+)
+from ottla.client.reassignment_plan import Plan
 from ottla.errors import KafkaError, UnreachableError
 from ottla.errors.texts import counted, listed, sized
 from ottla.ids import TopicPartition
@@ -92,7 +101,11 @@ async def _wait(cluster: Cluster, plan: Plan, path: str) -> Status:
     told: frozenset[int] = frozenset()
     while True:
         try:
-            status = await finish(cluster, plan)
+            notes: list[str] = []
+            status = await finish(cluster, plan, notes)
+            for line in notes:
+                _erase()
+                warn(line)
             for broker, line in waiting_lines(status, path).items():
                 if broker not in told:
                     _erase()

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import pytest
 from tests.unit.cli.reassign.conftest import FakeCluster, RunOttla
 
 from ottla.cli.common.connection import open_cluster
 from ottla.cli.common.settings import build_settings
-from ottla.cli.reassign.moves import (
+from ottla.client.admin.log_dirs import Replica
+from ottla.client.admin.reassignments import PartitionReassignment
+from ottla.client.cluster import Cluster
+from ottla.client.reassignment_moves import (
     Move,
     clear_throttles,
     moves_of,
@@ -18,10 +20,7 @@ from ottla.cli.reassign.moves import (
     throttled_brokers,
     throttled_replicas,
 )
-from ottla.cli.reassign.plan import Plan
-from ottla.client.admin.log_dirs import Replica
-from ottla.client.admin.reassignments import PartitionReassignment
-from ottla.client.cluster import Cluster
+from ottla.client.reassignment_plan import Plan
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 from ottla.wire.messages import alter_replica_log_dirs as moved
@@ -118,20 +117,19 @@ def test_moves_that_are_under_way_stay_throttled() -> None:
     assert moves == {B0: Move(frozenset({1}), frozenset({5})), A0: Move(frozenset({1}), frozenset({6}))}
 
 
-def test_brokers_that_are_down_and_topics_that_are_gone_are_named(
-    ottla: RunOttla, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_brokers_that_are_down_and_topics_that_are_gone_are_named(ottla: RunOttla, cluster: FakeCluster) -> None:
+    notes: list[str] = []
+
     async def clear() -> None:
         client = open_cluster(build_settings(None, {}))
         try:
-            await clear_throttles(client, [1, 9], ["orders", "gone"], frozenset({1, 2}))
+            await clear_throttles(client, [1, 9], ["orders", "gone"], frozenset({1, 2}), notes)
         finally:
             client.close()
 
     asyncio.run(clear())
-    said = capsys.readouterr().err.splitlines()
-    assert said[0] == "ottla: broker 9 is down, and keeps its throttle: verify the plan again when it is back"
-    assert said[1].startswith("ottla: topic gone: ")
+    assert notes[0] == "broker 9 is down, and keeps its throttle: verify the plan again when it is back"
+    assert notes[1].startswith("topic gone: ")
     changed = dict(cluster.settings())
     assert set(changed) == {"1", "2", "orders", "gone"}
     assert changed["1"] == dict.fromkeys(

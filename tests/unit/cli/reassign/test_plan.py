@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cli.reassign.plan import moved, parse_brokers, parse_plan, plan_json, propose, read_topics
+from ottla.cli.reassign.plan import parse_brokers, parse_plan, read_topics
 from ottla.client.admin.log_dirs import Replica
+from ottla.client.reassignment_plan import moved, plan_json, propose
 from ottla.ids import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)

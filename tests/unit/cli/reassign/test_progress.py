@@ -6,9 +6,9 @@ import pytest
 from tests.unit.cli.reassign.conftest import FakeCluster, RunOttla
 
 from ottla.cli.reassign import progress as waiting
-from ottla.cli.reassign.moves import DONE, ELSEWHERE, MISSING, MOVING, DirectoryProgress, PartitionProgress, Status
 from ottla.cli.reassign.progress import Progress, directory_line, partition_line, progress_line, show_status
 from ottla.client.admin.log_dirs import Replica
+from ottla.client.reassignment_moves import DONE, ELSEWHERE, MISSING, MOVING, DirectoryProgress, PartitionProgress, Status
 from ottla.ids import TopicPartition
 
 ORDERS, REPLICA = TopicPartition("orders", 0), Replica("orders", 0, 2)

@@ -11,16 +11,14 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ottla.cli.common.explanations import explain
-from ottla.cli.common.output import warn
-from ottla.cli.reassign.plan import Assignment, Plan
 from ottla.client.admin.cluster_state import NodeDescription, describe_cluster
 from ottla.client.admin.configs import ResourceKey, alter_configs
 from ottla.client.admin.log_dirs import Replica, ReplicaLogDir, alter_replica_log_dirs, describe_replica_log_dirs
 from ottla.client.admin.reassignments import PartitionReassignment, alter_partition_reassignments, list_partition_reassignments
 from ottla.client.admin.topic_descriptions import describe_topics
 from ottla.client.cluster import Cluster
-from ottla.errors import KafkaError, OttlaError
+from ottla.client.reassignment_plan import Assignment, Plan, PlanRefused
+from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import listed
 from ottla.ids import TopicPartition
@@ -31,10 +29,6 @@ ELSEWHERE: Final = "elsewhere"
 MISSING: Final = "missing"
 """The replica is in no log directory that works."""
 ANSWER_S = 10.0
-
-
-class PlanRefused(OttlaError):
-    """A plan cannot be executed on this cluster."""
 
 
 class PartitionProgress(NamedTuple):
@@ -230,12 +224,13 @@ async def _change_brokers(cluster: Cluster, brokers: Sequence[int], settings: Ma
         result.raise_first()
 
 
-async def clear_throttles(cluster: Cluster, brokers: Iterable[int], topics: Iterable[str], live: frozenset[int]) -> None:
-    """Remove the throttles of brokers and topics. A broker that is down keeps its rate, with a warning."""
+async def clear_throttles(
+    cluster: Cluster, brokers: Iterable[int], topics: Iterable[str], live: frozenset[int], notes: list[str]
+) -> None:
+    """Remove the throttles of brokers and topics. `notes` gets what keeps its throttle: a broker that is down."""
     everywhere = sorted(set(brokers) | live)
-    for broker in everywhere:
-        if broker not in live:
-            warn(f"broker {broker} is down, and keeps its throttle: verify the plan again when it is back")
+    down = [broker for broker in everywhere if broker not in live]
+    notes += [f"broker {broker} is down, and keeps its throttle: verify the plan again when it is back" for broker in down]
     await _change_brokers(
         cluster, [each for each in everywhere if each in live], dict.fromkeys((LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE))
     )
@@ -244,7 +239,7 @@ async def clear_throttles(cluster: Cluster, brokers: Iterable[int], topics: Iter
     for resource, error in (await alter_configs(cluster, cleared)).errors.items():
         if not _is_gone(error):
             raise error
-        warn(f"{resource}: {explain(error)}")
+        notes.append(f"{resource}: {error}")
 
 
 def _is_gone(error: KafkaError) -> bool:
@@ -330,21 +325,56 @@ async def start_directory_moves(cluster: Cluster, wanted: Mapping[Replica, str],
     return sorted(wanted, key=lambda each: (each.broker, each))
 
 
-async def remove_throttles(cluster: Cluster, plan: Plan) -> list[str]:
-    """Remove the throttles of all live brokers and of a plan's topics. Returns Kafka's lines about it."""
+async def remove_throttles(cluster: Cluster, plan: Plan, notes: list[str]) -> list[str]:
+    """Remove the throttles of all live brokers and of a plan's topics. Returns Kafka's lines about it.
+
+    `notes` gets what keeps its throttle, and why.
+    """
     live = frozenset(await live_nodes(cluster))
     brokers = {broker for replicas in plan.assignment.values() for broker in replicas} | live
     topics = sorted({each.topic for each in plan.assignment})
-    await clear_throttles(cluster, brokers, topics, live)
+    await clear_throttles(cluster, brokers, topics, live, notes)
     return [
         f"Clearing broker-level throttles on broker{'' if len(live) == 1 else 's'} {','.join(map(str, sorted(live)))}",
         f"Clearing topic-level throttles on topic{'' if len(topics) == 1 else 's'} {','.join(topics)}",
     ]
 
 
-async def finish(cluster: Cluster, plan: Plan) -> Status:
+async def finish(cluster: Cluster, plan: Plan, notes: list[str]) -> Status:
     """The status of a plan; with its throttles removed if nothing moves."""
     status = await status_of(cluster, plan)
     if not status.is_moving:
-        await remove_throttles(cluster, plan)
+        await remove_throttles(cluster, plan, notes)
     return status
+
+
+class Cancelled(NamedTuple):
+    """What has been stopped."""
+
+    partitions: list[TopicPartition]
+    errors: dict[TopicPartition, KafkaError]
+    directories: list[Replica]
+    """Moves between log directories."""
+
+
+async def cancel_moves(
+    cluster: Cluster, plan: Plan | None, preserves_throttles: bool, timeout_ms: int, notes: list[str]
+) -> tuple[Cancelled, list[str]]:
+    """Stop the moves of a plan (None: all). Returns Kafka's lines about the throttles; `notes` as in `remove_throttles`."""
+    ongoing = await list_partition_reassignments(cluster, None if plan is None else list(plan.assignment))
+    results = await alter_partition_reassignments(cluster, dict.fromkeys(sorted(ongoing)))
+    errors = results.errors
+    moving = (
+        []
+        if plan is None
+        else [
+            (replica, each.path)
+            for replica, each in (await directory_progress(cluster, plan.log_dirs)).items()
+            if each.state == MOVING
+        ]
+    )
+    back = {replica: path for replica, path in moving if path is not None}
+    await start_directory_moves(cluster, back, timeout_ms)  # to where it is: that ends the move
+    plan = plan or Plan({each: list(found.replicas) for each, found in ongoing.items()}, {})
+    lines = [] if preserves_throttles or not plan.assignment else await remove_throttles(cluster, plan, notes)
+    return Cancelled([each for each in results if each not in errors], errors, list(back)), lines
