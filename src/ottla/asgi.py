@@ -69,6 +69,7 @@ async def serve_app(
         access_log=False,
         lifespan="off",
         server_header=False,
+        proxy_headers=False,  # who asks is whose address the connection has, whatever its headers say
         limit_concurrency=CONNECTIONS_MAX,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,

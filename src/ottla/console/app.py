@@ -24,7 +24,10 @@ from starlette.types import Receive, Scope, Send
 
 from ottla import __version__
 from ottla.asgi import Routes
+from ottla.console.access import Access, Everybody, LoginRefused, User
+from ottla.console.audit import Audit
 from ottla.console.clusters import ClusterView, NotAnswering
+from ottla.console.masking import Masking
 from ottla.errors import KafkaError, OttlaError
 
 logger = logging.getLogger("ottla.console")
@@ -91,6 +94,17 @@ class ConsoleSettings(NamedTuple):
     """The names by which it may be called, without port; empty: any."""
     allows_changes: bool = False
     registry_url: str | None = None
+    """The schema registry of clusters that have none of their own."""
+    registries: Mapping[str, str] = {}
+    """Schema registries by cluster."""
+    read_only: frozenset[str] = frozenset()
+    """Clusters that are never changed."""
+    access: Access = Everybody()
+    masking: Masking = Masking()
+    audit_topic: str | None = None
+    runs_sql: bool = False
+    pipelines: tuple[str, ...] = ()
+    """Addresses of the metrics of pipelines' runs."""
 
 
 class Visit:
@@ -101,6 +115,7 @@ class Visit:
         self.request = request
         self.view = view
         self.segments = segments
+        self.user = User()
         self.form: dict[str, str] = {}
         self.fields: list[tuple[str, str]] = []
         """The form's fields in order, with repeated names."""
@@ -118,6 +133,16 @@ class Visit:
         """What paths begin with: empty for the first cluster."""
         first = next(iter(self.console.views))
         return "" if self.view.name == first else f"/clusters/{quote(self.view.name, safe='')}"
+
+    @property
+    def allows_changes(self) -> bool:
+        """Whether this user may change things in this cluster."""
+        return self.settings.allows_changes and self.user.is_editor and self.view.name not in self.settings.read_only
+
+    @property
+    def registry_url(self) -> str | None:
+        """The schema registry of the cluster."""
+        return self.settings.registries.get(self.view.name, self.settings.registry_url)
 
     def number(self, name: str, default: int, lowest: int = 0, highest: int = 1_000_000) -> int:
         try:
@@ -140,6 +165,7 @@ class Console:
         pages.load()
         self.views = views
         self.settings = settings
+        self.audit = Audit(next(iter(views.values())), settings.audit_topic)
         self._secret = secrets.token_bytes(32)
         self._templates = Environment(
             loader=PackageLoader("ottla.console"),
@@ -170,14 +196,18 @@ class Console:
             self._check_host(request)
             if path.startswith("/static/"):
                 return self._file(path, request)
+            user = await self.settings.access.user(request, is_api=wants_json)
+            if isinstance(user, Response):
+                return user
             visit, found = await self._visit(request, path.removeprefix("/api") if wants_json else path)
+            visit.user = user
             if found.is_change:
                 return await self._change(visit, found, wants_json)
             data = await found.handler(visit)
             if isinstance(data, Response):
                 return data
             return _json(data) if wants_json else self._render(visit, found.template, data)
-        except Refused as refused:
+        except (Refused, LoginRefused) as refused:
             return self._failure(request, visit, refused.status, str(refused), wants_json)
         except NotAnswering as silent:
             name = visit.view.name if visit is not None else ""
@@ -213,18 +243,31 @@ class Console:
     async def _change(self, visit: Visit, found: Page, wants_json: bool) -> Response:
         if not self.settings.allows_changes:
             raise Refused(403, "this console only shows: start it with --allow-changes to change things")
+        if not visit.user.is_editor:
+            raise Refused(
+                403, f"{visit.user.name} may only look: the groups that may change things are set in the configuration"
+            )
+        if not visit.allows_changes:
+            raise Refused(403, f"the cluster {visit.view.name} is only shown: its configuration says read-only")
         await self._read_form(visit)
         origin = visit.request.headers.get("origin")
         if origin is not None and origin.partition("://")[2] != visit.request.headers.get("host"):
             raise Refused(403, f"a page of {origin} may not change things here")
         if not hmac.compare_digest(visit.form.pop("csrf", ""), self.token(visit.request)):
             raise Refused(403, "the form is too old: load the page again and repeat what you did")
-        done = await found.handler(visit)
-        visit.view.forget()
+        recorded = await self.audit.asked(visit)
+        try:
+            done = await found.handler(visit)
+        except Exception as error:
+            await self.audit.ended(visit, recorded, str(error) or type(error).__name__, is_done=False)
+            raise
+        finally:
+            visit.view.forget()
+        path, text = done if isinstance(done, tuple) else ("" if isinstance(done, Response) else done, "")
+        await self.audit.ended(visit, recorded, text, is_done=True)
+        logger.info("%s by %s: %s", visit.request.url.path, visit.user.name or "somebody", text)
         if isinstance(done, Response):
             return done
-        path, text = done if isinstance(done, tuple) else (done, "")
-        logger.info("%s: %s", visit.request.url.path, text)
         if wants_json:
             return _json({"done": text})
         query = f"{'&' if '?' in path else '?'}{urlencode({'done': text})}" if text else ""
@@ -263,7 +306,9 @@ class Console:
             cluster=visit.view.name,
             path=visit.request.url.path,
             csrf=token,
-            allows_changes=self.settings.allows_changes,
+            allows_changes=visit.allows_changes,
+            user=visit.user,
+            registry=visit.registry_url,
             done=visit.query.get("done", ""),
             version=__version__,
         )

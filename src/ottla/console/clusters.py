@@ -39,6 +39,15 @@ class NotAnswering(OttlaError):
     """The cluster has not answered in time; a page says so."""
 
 
+async def soon(question: Awaitable[T], wait_s: float = WAIT_S) -> T:
+    """The answer to a question that is asked for one page alone. Raises `NotAnswering` if it takes too long."""
+    try:
+        async with asyncio.timeout(wait_s):
+            return await question
+    except TimeoutError:
+        raise NotAnswering(f"no answer within {wait_s:g} s") from None
+
+
 class Kept(Generic[T]):
     """The newest answer to one question."""
 

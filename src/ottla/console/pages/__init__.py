@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-SUBJECTS = ("overview", "topics", "records", "groups")
+SUBJECTS = ("overview", "topics", "records", "groups", "group_actions")
 
 
 def load() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.cli.topics.diagnosis import Surroundings, diagnose, loss, safe_leaders
+from ottla.client.diagnosis import Surroundings, diagnose, loss, safe_leaders
 from ottla.client.admin.reassignments import PartitionReassignment
 from ottla.client.admin.topic_descriptions import PartitionDescription
 from ottla.ids import TopicPartition
