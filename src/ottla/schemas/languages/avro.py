@@ -414,7 +414,11 @@ class _Comparison:
     """Collects the differences of a reader and a writer. A pair that is being compared counts as equal: schemas may recurse."""
 
     def __init__(self) -> None:
-        self._compared: dict[tuple[int, int], bool] = {}
+        self._equal: dict[tuple[int, int], None] = {}
+        """The pairs that were found equal, in their order."""
+        self._unequal: set[tuple[int, int]] = set()
+        self._open: set[tuple[int, int]] = set()
+        """The pairs that are being compared. They count as equal: schemas may recurse."""
 
     def run(self, reader: Type, writer: Type) -> list[str]:
         found = []
@@ -425,22 +429,31 @@ class _Comparison:
         return found
 
     def _matches(self, reader: Type, writer: Type) -> bool:
+        pair = (id(reader), id(writer))
+        if pair in self._unequal and pair not in self._open:
+            return False
         return next(self._differences(reader, writer, ""), None) is None
 
     def _differences(self, reader: Type, writer: Type, path: str) -> Iterator[str]:
         pair = (id(reader), id(writer))
-        if reader.is_named and writer.is_named:
-            if pair in self._compared:
-                return
-            self._compared[pair] = True
-            is_equal = True
-            for each in self._unlike(reader, writer, path):
-                is_equal = False
-                yield each
-            if not is_equal:
-                self._compared.pop(pair, None)
-        else:
+        if not (reader.is_named and writer.is_named):
             yield from self._unlike(reader, writer, path)
+        elif pair not in self._equal and pair not in self._open:
+            before = len(self._equal)
+            self._open.add(pair)
+            try:
+                for each in self._unlike(reader, writer, path):
+                    self._unequal.add(pair)
+                    yield each
+            finally:  # the caller may stop at the first difference
+                self._open.discard(pair)
+                if (
+                    pair in self._unequal
+                ):  # what was found equal since may have been so only because this pair was taken for equal
+                    while len(self._equal) > before:
+                        self._equal.popitem()
+                else:
+                    self._equal[pair] = None
 
     def _unlike(self, reader: Type, writer: Type, path: str) -> Iterator[str]:
         if writer.kind == "union":
@@ -490,8 +503,6 @@ class _Comparison:
             if other is not None:
                 yield from self._differences(each.type, other.type, f"{place}/type")
             elif each.default is NO_DEFAULT:
-                if each.type.kind == "enum" and each.type.default is not NO_DEFAULT:
-                    continue
                 text = f"field '{each.name}' of {reader.label} has no default, and the other schema does not have the field"
                 yield _told("READER_FIELD_MISSING_DEFAULT_VALUE", place, text)
 

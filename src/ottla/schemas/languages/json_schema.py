@@ -93,6 +93,8 @@ class _Document:
     def __init__(self, source: Source, root: Any) -> None:
         self._root = root
         self._places: dict[str, Any] = {}
+        self._whole: dict[int, tuple[Any, Any]] = {}
+        """Schemas with conditions beside their `$ref`, by the id of the schema: the same object for the same schema."""
         for each in source.imports:
             imported = _loaded(each.text)
             self._places[each.name] = imported
@@ -152,7 +154,7 @@ class _Document:
             }
             beside = {name: each for name, each in beside.items() if name in _KEYWORDS}
             if beside and isinstance(target, dict):
-                return {"allOf": [target, beside]}
+                return self._whole.setdefault(id(schema), (schema, {"allOf": [target, beside]}))[1]
             schema = target
         raise InvalidSchema("its references lead in a circle")
 
@@ -193,19 +195,22 @@ class _Comparison:
         self._new = new
         self._old = old
         self._is_lenient = is_lenient
-        self._known: dict[tuple[int, int], bool] = {}
+        self._fitting: dict[tuple[int, int], None] = {}
+        """The pairs that were found to fit, in their order."""
+        self._unfit: set[tuple[int, int]] = set()
+        self._open: set[tuple[int, int]] = set()
+        """The pairs that are being compared. They count as fitting: schemas may recurse."""
         self._kept: list[Any] = []
-        """Keeps the schemas alive whose ids are in `_known`."""
+        """Keeps the schemas alive whose ids are in the pairs."""
         self._steps = 0
 
     def _fits(self, new: Any, old: Any, depth: int) -> bool:
-        """Whether everything that `old` takes, `new` takes. A pair under comparison counts as fitting: schemas may recurse."""
+        """Whether everything that `old` takes, `new` takes."""
         new, old = self._new.followed(new), self._old.followed(old)
-        key = (id(new), id(old))
-        if key not in self._known:
-            self._kept += [new, old]
-            self._known[key] = next(self.differences(new, old, "", depth), None) is None
-        return self._known[key]
+        pair = (id(new), id(old))
+        if pair in self._unfit and pair not in self._open:
+            return False
+        return next(self.differences(new, old, "", depth), None) is None
 
     def differences(self, new: Any, old: Any, path: str, depth: int) -> Iterator[str]:
         self._steps += 1
@@ -219,18 +224,23 @@ class _Comparison:
             if new is False:
                 yield _told("TYPE_NARROWED", path, "nothing is allowed here any more")
                 return
-        key = (id(new), id(old))
-        if isinstance(new, dict) and key in self._known:
-            if self._known[key]:
-                return
-        else:
-            self._kept += [new, old]
-            self._known[key] = True
-        is_equal = True
-        for each in self._unlike(new, old, path, depth + 1):
-            is_equal = False
-            yield each
-        self._known[key] = is_equal
+        pair = (id(new), id(old))
+        if pair in self._open or pair in self._fitting:
+            return
+        self._kept += [new, old]
+        before = len(self._fitting)
+        self._open.add(pair)
+        try:
+            for each in self._unlike(new, old, path, depth + 1):
+                self._unfit.add(pair)
+                yield each
+        finally:  # the caller may stop at the first difference
+            self._open.discard(pair)
+            if pair in self._unfit:  # what was found to fit since may do so only because this pair was taken to fit
+                while len(self._fitting) > before:
+                    self._fitting.popitem()
+            else:
+                self._fitting[pair] = None
 
     def _unlike(self, new: Any, old: Any, path: str, depth: int) -> Iterator[str]:
         if _branches(old) is not None:
