@@ -11,6 +11,10 @@ import json
 import re
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 
 
 class Anything:
@@ -224,6 +228,13 @@ CHANGES = [
         "'a'",
     ),
 ]
+EXTRAS, SAME_EXTRAS = (
+    '{"fields":[],"name":"R","type":"record","b":1,"a":2}',
+    '{"type":"record","name":"R","fields":[],"a":2,"b":1}',
+)
+CLOSED = '{"type":"object","additionalProperties":false}'
+RULES = {"domainRules": [{"name": "r", "kind": "CONDITION", "type": "CEL", "mode": "WRITE", "expr": "a > 0"}]}
+PART = {"name": "Part", "subject": "S-part", "version": 1}
 LEVELS = ("NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 
 
@@ -453,13 +464,13 @@ STORIES = [
             Step(
                 "POST",
                 "/subjects/S-whole/versions",
-                body(avro('p:"Part"', name="Whole"), references=[{"name": "Part", "subject": "S-part", "version": 1}]),
+                body(avro('p:"Part"', name="Whole"), references=[PART]),
                 keep="whole",
             ),
             Step(
                 "GET",
                 "/subjects/S-whole/versions/1",
-                answer={"references": [{"name": "Part", "subject": "S-part", "version": 1}]},
+                answer={"references": [PART]},
             ),
             Step("GET", "/subjects/S-part/versions/1/referencedby", answer=[Kept("whole")]),
             Step("GET", "/subjects/S-part/versions/latest/referencedby", answer=[Kept("whole")]),
@@ -475,7 +486,7 @@ STORIES = [
             Step(
                 "GET",
                 "/subjects/S-newest/versions/1",
-                answer={"references": [{"name": "Part", "subject": "S-part", "version": 1}]},
+                answer={"references": [PART]},
             ),
             Step("DELETE", "/subjects/S-newest", answer=[1]),
             Step("DELETE", "/subjects/S-whole", answer=[1]),
@@ -643,24 +654,22 @@ STORIES = [
     Story(
         "normalize",
         [
-            Step("POST", "/subjects/S/versions", body('{"fields":[],"name":"R","type":"record","b":1,"a":2}'), keep="n"),
+            Step("POST", "/subjects/S/versions", body(EXTRAS), keep="n"),
             Step(
                 "POST",
                 "/subjects/S",
-                body('{"type":"record","name":"R","fields":[],"a":2,"b":1}'),
+                body(SAME_EXTRAS),
                 status=404,
                 answer=refusal(40403),
             ),
-            Step("POST", "/subjects/S-n/versions?normalize=true", body('{"fields":[],"name":"R","type":"record","b":1,"a":2}')),
+            Step("POST", "/subjects/S-n/versions?normalize=true", body(EXTRAS)),
             Step(
                 "POST",
                 "/subjects/S-n?normalize=true",
-                body('{"type":"record","name":"R","fields":[],"a":2,"b":1}'),
+                body(SAME_EXTRAS),
                 answer={"version": 1},
             ),
-            Step(
-                "POST", "/subjects/S-j/versions?normalize=true", body('{"type":"object","additionalProperties":false}', "JSON")
-            ),
+            Step("POST", "/subjects/S-j/versions?normalize=true", body(CLOSED, "JSON")),
             Step(
                 "POST",
                 "/subjects/S-j?normalize=true",
@@ -771,6 +780,18 @@ STORIES = [
         ],
     ),
 ]
+
+
+def asked(url: str, step: Step, subject: str, kept: dict[str, Any]) -> tuple[int, Any, str]:
+    """The status, the body and the type of an answer."""
+    data = None if step.body is None else put_in(json.dumps(step.body), subject, kept).encode()
+    request = Request(url + put_in(step.path, subject, kept), data, {"Content-Type": CONTENT_TYPE}, method=step.method)
+    try:
+        with urlopen(request, timeout=60) as response:
+            text, status, kind = response.read(), response.status, response.headers["Content-Type"]
+    except HTTPError as refusal:
+        text, status, kind = refusal.read(), refusal.code, refusal.headers["Content-Type"]
+    return status, json.loads(text) if text else None, kind
 
 
 def mismatch(wanted: Any, found: Any, kept: dict[str, Any], path: str = "") -> str:
