@@ -19,12 +19,12 @@ from ottla.cli.common.json_files import read_json, typed
 from ottla.cli.common.options import cluster_options, json_option, plain_option, refused, wide_option, yes_option
 from ottla.cli.common.output import confirm, is_for_people, print_json, print_table, say, warn
 from ottla.cli.common.settings import ClientSettings
-from ottla.client.diagnosis import loss, safe_leaders
 from ottla.cli.topics.selection import choose
 from ottla.client.admin import reassignments as admin
 from ottla.client.admin.offsets import OffsetSpec, list_offsets
 from ottla.client.admin.topic_descriptions import PartitionDescription, describe_topics, list_topics
 from ottla.client.cluster import Cluster
+from ottla.client.diagnosis import loss, safe_leaders
 from ottla.client.health import log_ends
 from ottla.env.backoff import Backoff
 from ottla.errors import ElectionNotNeededError, KafkaError

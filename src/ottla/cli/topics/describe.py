@@ -13,12 +13,12 @@ from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_table, print_title, say, warn
 from ottla.cli.common.settings import ClientSettings
-from ottla.client.diagnosis import OK, Diagnosis, Surroundings, diagnose
 from ottla.cli.topics.selection import NoSuchTopic, choose, topic_arguments
 from ottla.client.admin.configs import ConfigEntry, describe_configs
 from ottla.client.admin.reassignments import PartitionReassignment, list_partition_reassignments
 from ottla.client.admin.topic_descriptions import PartitionDescription, TopicDescription, describe_topics, list_topics
 from ottla.client.cluster import Cluster, is_worth_retrying
+from ottla.client.diagnosis import OK, Diagnosis, Surroundings, diagnose
 from ottla.client.health import asked_broker, stale_note
 from ottla.errors import KafkaError
 from ottla.errors.texts import listed

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ottla.client.diagnosis import Surroundings, diagnose, loss, safe_leaders
 from ottla.client.admin.reassignments import PartitionReassignment
 from ottla.client.admin.topic_descriptions import PartitionDescription
+from ottla.client.diagnosis import Surroundings, diagnose, loss, safe_leaders
 from ottla.ids import TopicPartition
 
 NAME = TopicPartition("orders", 0)
