@@ -124,6 +124,8 @@ STARTS: Final[dict[str, Start]] = {
         ),
     ),
     "console": Start(_command("console", "--help"), ("console", "console.app", "console.server", "console.text")),
+    # Their packages come with the registry's extra, which a console without a registry does not have.
+    "console pages": Start(_code("import ottla.console.app"), ("schemas.avro", "schemas.json_schema", "schemas.protobuf")),
     "registry": Start(_command("registry", "--help"), ("registry.server",)),
     "quotas": Start(_command("quotas", "--help"), ("cli.users",)),
     "storage": Start(

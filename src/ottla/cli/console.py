@@ -41,6 +41,7 @@ Examples:
 @click.option(
     "--allowed-host", "hosts", multiple=True, metavar="NAME", help="A name that browsers may call the console by. Repeatable."
 )
+@click.option("--schema-registry", "registry_url", metavar="URL", help="Show records written with its schemas.")
 @click.option("--json", "as_json", is_flag=True, help="When ready, print one JSON line with the address, for programs.")
 @click.option(LISTEN_FD, "descriptor", type=int, hidden=True, help="Serve on this open socket; end with standard input.")
 @cluster_options()
@@ -52,6 +53,7 @@ def console(
     name: str,
     more: tuple[str, ...],
     hosts: tuple[str, ...],
+    registry_url: str | None,
     as_json: bool,
     descriptor: int | None,
 ) -> None:
@@ -72,7 +74,7 @@ def console(
     allowed = (
         frozenset({*LOOPBACK, host.lower(), *(each.lower() for each in hosts)}) if host in LOOPBACK or hosts else frozenset()
     )
-    options = ConsoleSettings(allowed, allow_changes)
+    options = ConsoleSettings(allowed, allow_changes, registry_url)
     if descriptor is not None:
 
         async def serve_for_parent() -> None:

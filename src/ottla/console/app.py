@@ -27,6 +27,7 @@ from ottla.asgi import Routes
 from ottla.console.access import Access, Everybody, LoginRefused, User
 from ottla.console.audit import Audit
 from ottla.console.clusters import ClusterView, NotAnswering
+from ottla.console.formats import Schemas
 from ottla.console.masking import Masking
 from ottla.errors import KafkaError, OttlaError
 
@@ -155,6 +156,11 @@ class Visit:
         merged = {**self.query, **changes}
         return "?" + urlencode({name: each for name, each in merged.items() if each is not None})
 
+    def with_forms(self) -> str:
+        """The forms that the query chose for keys and values, for links to records."""
+        chosen = {name: self.query[name] for name in ("key", "value") if self.query.get(name, "auto") != "auto"}
+        return f"?{urlencode(chosen)}" if chosen else ""
+
 
 class Console:
     """The ASGI application."""
@@ -177,6 +183,8 @@ class Console:
         from ottla.console import text
 
         self._templates.filters.update(text.FILTERS)
+        self.schemas = Schemas(settings.registry_url) if settings.registry_url else None
+        """Reads keys and values that were written with schemas of a registry; None without one."""
         self._static: dict[str, tuple[bytes, str, str]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -212,6 +220,9 @@ class Console:
         except NotAnswering as silent:
             name = visit.view.name if visit is not None else ""
             return self._failure(request, visit, 503, f"{name} does not answer: {silent}", wants_json)
+        except TimeoutError:
+            name = visit.view.name if visit is not None else ""
+            return self._failure(request, visit, 503, f"{name} does not answer in time", wants_json)
         except (KafkaError, OttlaError) as error:
             return self._failure(request, visit, 502, str(error), wants_json)
         except Exception:
@@ -294,6 +305,10 @@ class Console:
         return hmac.new(self._secret, session.encode(), hashlib.sha256).hexdigest() if session else ""
 
     # Answers
+
+    def fragment(self, template: str, visit: Visit, **data: Any) -> str:
+        """A part of a page, for streams."""
+        return self._templates.get_template(template).render(**data, visit=visit, base=visit.base)
 
     def _render(self, visit: Visit, template: str, data: Data, status: int = 200) -> Response:
         session = visit.request.cookies.get(SESSION) or secrets.token_urlsafe(24)

@@ -120,6 +120,10 @@ class ClusterView:
     def close(self) -> None:
         self.cluster.close()
 
+    def another(self) -> Cluster:
+        """Other connections to the same cluster, for one stream: who has it closes it."""
+        return open_cluster(self.world, self.settings, "ottla-console")
+
     async def _ask_ends(self) -> Ends:
         state = await self.state.get(wait_s=30)
         wanted = [

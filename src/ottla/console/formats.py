@@ -1,20 +1,43 @@
-"""What bytes are: JSON, text, numbers, UUIDs, or unknown; and how they are shown. Pure.
+"""What bytes are and how they are shown: JSON, text, numbers, UUIDs, schemas of a registry, records of Kafka's own topics.
 
-A topic's keys or values usually have one form. `form_of` looks at one of them, `common_form` at many.
+A `Reader` reads the keys and values of one topic. With the form `auto` it looks at each of them; where a few bytes could be
+text or a number, it follows what most records of the topic are (`learn`). What does not fit a form is shown as what it seems
+to be. Readers may ask a schema registry: call them in a worker thread.
 """
 
 from __future__ import annotations
 
+import base64
 import json
+import time
 import uuid
 from collections import Counter
-from collections.abc import Iterable
-from struct import unpack
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from struct import pack, unpack
+from typing import Any, Final, NamedTuple, Protocol
 
-FORMS = ("auto", "json", "text", "hex", "int32", "int64", "float64", "uuid")
+from ottla.errors import ConfigError, OttlaError
+from ottla.records.control import parse_control_type
+from ottla.schemas.client import SchemaRegistry
+from ottla.schemas.framing import BY_GUID, BY_ID, KEY_HEADER, VALUE_HEADER, unframe
+from ottla.wire.json_form import to_json
+from ottla.wire.log_records import InternalLog, decode_coordinator_key, decode_coordinator_value
+
+FORMS: Final = ("auto", "json", "text", "hex", "base64", "int32", "int64", "float64", "uuid", "schema")
+"""What a page offers. `schema`: by the schema registry."""
+WRITABLE: Final = ("text", "json", "hex", "base64", "int32", "int64", "float64", "uuid")
 PREVIEW_CHARACTERS = 300
 WHOLE_CHARACTERS = 64 * 1024
+_BINARY: Final = ("int32", "int64", "float64", "uuid", "hex")
+_INTERNAL: Final = {"__consumer_offsets": InternalLog.GROUPS, "__transaction_state": InternalLog.TRANSACTIONS}
+_CONTROL: Final = {0: "transaction aborted", 1: "transaction committed"}
+REGISTRY_S = 0.4
+"""How long one attempt at the registry may take: a page must be there within two seconds."""
+REGISTRY_PAUSE_S = 10.0
+"""A registry that did not answer is not asked again for this long."""
+
+Headers = Sequence[tuple[str, bytes | None]]
 
 
 class Content(NamedTuple):
@@ -23,25 +46,222 @@ class Content(NamedTuple):
     form: str
     preview: str
     text: str
-    """In full, JSON indented; cut at `WHOLE_CHARACTERS`."""
+    """In full, JSON indented; cut at the limit that was given."""
     size: int
     is_cut: bool
+    note: str = ""
+    """Which schema it was written with, or why its own form could not be read."""
 
 
-def show(data: bytes | None, form: str = "auto", limit: int = WHOLE_CHARACTERS) -> Content:
-    """The bytes in a form; what does not fit it is shown as what it is."""
-    if data is None:
-        return Content("null", "null", "null", 0, False)
-    chosen = form_of(data) if form == "auto" else form
-    try:
-        text = _text(data, chosen)
-    except (ValueError, RecursionError, OverflowError):
-        chosen = form_of(data)
-        text = _text(data, chosen)
-    preview = " ".join(text.split()) if chosen == "json" else text
-    if len(preview) > PREVIEW_CHARACTERS:
-        preview = preview[:PREVIEW_CHARACTERS] + "…"
-    return Content(chosen, preview, text[:limit], len(data), len(text) > limit)
+class Bare(Protocol):
+    """What a reader needs of a record."""
+
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> Headers: ...
+
+
+class Read(NamedTuple):
+    """Bytes that were read: their form, and text, or a value as JSON has it."""
+
+    form: str
+    value: Any
+    is_parsed: bool
+    note: str = ""
+
+    def text(self) -> str:
+        if not self.is_parsed:
+            return str(self.value)
+        return json.dumps(self.value, indent=2, ensure_ascii=False, default=str)
+
+
+class Schemas:
+    """Reads what was written with schemas of a registry. Thread-safe as far as the registry's client is."""
+
+    def __init__(self, url: str) -> None:
+        self.registry = SchemaRegistry(url, timeout_s=REGISTRY_S)
+        self._silent_until_s = 0.0
+        self._readers: dict[tuple[str, bool], Any] = {}
+
+    def read(self, topic: str, data: bytes, headers: Headers, *, is_key: bool) -> Read:
+        """Raises an error if it was not written so, or if the registry does not answer."""
+        if time.monotonic() < self._silent_until_s:
+            raise OttlaError("the schema registry does not answer")
+        framed = unframe(data, headers, is_key=is_key)
+        try:
+            schema = self.registry.schema(framed.id) if framed.id >= 0 else self.registry.schema_of_guid(framed.guid)
+        except OttlaError as problem:
+            if not getattr(problem, "status", 0):
+                self._silent_until_s = time.monotonic() + REGISTRY_PAUSE_S
+            raise
+        found = self._reader(schema.kind, is_key).deserialize(topic, headers, data)
+        if schema.kind == "PROTOBUF":
+            from google.protobuf.json_format import MessageToDict
+
+            found = MessageToDict(found, preserving_proto_field_name=True)
+        form = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json schema"}[schema.kind]
+        return Read(form, found, True, f"schema {framed.id if framed.id >= 0 else framed.guid}")
+
+    def _reader(self, kind: str, is_key: bool) -> Any:
+        found = self._readers.get((kind, is_key))
+        if found is None:
+            # Each needs a package of the registry's extra, which a console without a registry does not have.
+            if kind == "AVRO":
+                from ottla.schemas.avro import AvroDeserializer
+
+                found = AvroDeserializer(self.registry)
+            elif kind == "PROTOBUF":
+                from ottla.schemas.protobuf import ProtobufDeserializer
+
+                found = ProtobufDeserializer(self.registry)
+            else:
+                from ottla.schemas.json_schema import JsonSchemaDeserializer
+
+                found = JsonSchemaDeserializer(self.registry, validate=False)
+            found = self._readers[kind, is_key] = found.for_key() if is_key else found
+        return found
+
+
+class Reader:
+    """Reads the keys and values of a topic's records."""
+
+    def __init__(self, topic: str, key_form: str = "auto", value_form: str = "auto", schemas: Schemas | None = None) -> None:
+        self.topic = topic
+        self.forms = {"key": key_form, "value": value_form}
+        self._schemas = schemas
+        self._log = _INTERNAL.get(topic)
+        self._common: dict[str, str] = {}
+
+    def learn(self, records: Iterable[Bare]) -> None:
+        """What most records are decides where a few bytes could be text or a number."""
+        some = list(records)[:100]
+        self._common = {"key": common_form(each.key for each in some), "value": common_form(each.value for each in some)}
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether searches may look into the bytes as they are: keys and values are JSON or text."""
+        forms = {
+            self.forms[part] if self.forms[part] != "auto" else self._common.get(part, "text") for part in ("key", "value")
+        }
+        return self._log is None and self._schemas is None and forms <= {"json", "text"}
+
+    def read(self, record: Bare, part: str) -> Read:
+        """The key or value of a record, in its form."""
+        data = record.key if part == "key" else record.value
+        if data is None:
+            return Read("null", None, True)
+        form, note = self.forms[part], ""
+        try:
+            if form == "auto":
+                if self._log is not None:
+                    return self._internal(self._log, record, part)
+                if self._schemas is not None and self._is_framed(data, record, part):
+                    return self._schemas.read(self.topic, data, record.headers, is_key=part == "key")
+                form = self._common.get(part, "")
+                form = form if form in _BINARY else form_of(data)
+            elif form == "schema":
+                if self._schemas is None:
+                    raise ConfigError("the console knows no schema registry: start it with --schema-registry URL")
+                return self._schemas.read(self.topic, data, record.headers, is_key=part == "key")
+            return _read(data, form)
+        except Exception as problem:  # hostile bytes: any decoder may fail in its own way
+            if form not in _BINARY:
+                note = str(problem) or type(problem).__name__
+        return _read(data, form_of(data))._replace(note=note)
+
+    def _is_framed(self, data: bytes, record: Bare, part: str) -> bool:
+        wanted = KEY_HEADER if part == "key" else VALUE_HEADER
+        return (len(data) > 5 and data[0] in (BY_ID, BY_GUID)) or any(name == wanted for name, _ in record.headers)
+
+    def _internal(self, log: InternalLog, record: Bare, part: str) -> Read:
+        key = decode_coordinator_key(log, record.key or b"")
+        kind = type(key).__name__.removesuffix("Key")
+        if part == "key":
+            return Read("kafka", {"type": kind, **to_json(key, 0)}, True)
+        message, version = decode_coordinator_value(log, key, record.value or b"")
+        return Read("kafka", {"version": version, **to_json(message, version)}, True)
+
+    def content(self, record: Bare, part: str, limit: int = WHOLE_CHARACTERS, is_control: bool = False) -> Content:
+        """What a page shows of a key or value."""
+        data = record.key if part == "key" else record.value
+        if data is None:
+            return Content("null", "null", "null", 0, False)
+        if is_control:
+            kind = _CONTROL.get(parse_control_type(record.key), "control record")
+            text = kind if part == "key" else data.hex(" ")
+            return Content("control", text, text, len(data), False)
+        found = self.read(record, part)
+        text = found.text()
+        preview = " ".join(text[: 4 * PREVIEW_CHARACTERS].split()) if found.is_parsed else text
+        if len(preview) > PREVIEW_CHARACTERS:
+            preview = preview[:PREVIEW_CHARACTERS] + "…"
+        return Content(found.form, preview, text[:limit], len(data), len(text) > limit, found.note)
+
+    def plain(self, record: Bare, part: str) -> tuple[str, Any]:
+        """For downloads: the form, and parsed JSON or the text that is shown. `parse` makes the same bytes of them again."""
+        found = self.read(record, part)
+        return found.form, found.value
+
+
+class Candidate:
+    """A record as a search sees it: read when the search asks, once."""
+
+    __slots__ = ("_parsed", "_reader", "_texts", "offset", "partition", "record", "timestamp")
+
+    def __init__(self, record: Any, partition: int, reader: Reader | None) -> None:
+        self.record = record
+        self.partition = partition
+        self.offset: int = record.offset
+        self.timestamp: int = record.timestamp
+        self._reader = reader
+        """None: keys and values are searched as they are."""
+        self._parsed: dict[str, Any] | None = None
+        self._texts: dict[str, bytes] | None = None
+
+    @property
+    def headers(self) -> Headers:
+        headers: Headers = self.record.headers
+        return headers
+
+    @property
+    def size(self) -> int:
+        return len(self.record.key or b"") + len(self.record.value or b"")
+
+    def data(self, part: str) -> bytes | None:
+        data: bytes | None = self.record.key if part == "key" else self.record.value
+        if self._reader is None or data is None:
+            return data
+        if self._texts is None:
+            self._texts = {}
+        if part not in self._texts:
+            found = self._reader.read(self.record, part)
+            text = found.value if isinstance(found.value, str) else json.dumps(found.value, ensure_ascii=False, default=str)
+            self._texts[part] = text.encode("utf-8", "replace") if found.form not in ("json", "text") else data
+        return self._texts[part]
+
+    def parsed(self, part: str) -> Any:
+        if self._parsed is None:
+            self._parsed = {}
+        if part not in self._parsed:
+            self._parsed[part] = self._parse(part)
+        return self._parsed[part]
+
+    def _parse(self, part: str) -> Any:
+        if self._reader is not None:
+            found = self._reader.read(self.record, part)
+            if found.form in ("int32", "int64", "float64"):
+                return json.loads(found.value)
+            return found.value if found.is_parsed else None
+        data = self.record.key if part == "key" else self.record.value
+        if not data:
+            return None
+        try:
+            return json.loads(data.decode())
+        except (ValueError, RecursionError):
+            return None
 
 
 def form_of(data: bytes) -> str:
@@ -69,32 +289,66 @@ def common_form(many: Iterable[bytes | None]) -> str:
     return counted.most_common(1)[0][0] if counted else "text"
 
 
-def _text(data: bytes, form: str) -> str:
+def _read(data: bytes, form: str) -> Read:
     match form:
         case "json":
-            return json.dumps(json.loads(data), indent=2, ensure_ascii=False)
+            return Read("json", json.loads(data.decode()), True)
         case "text":
-            return data.decode()
+            return Read("text", data.decode(), False)
         case "int32" | "int64":
             if len(data) != (4 if form == "int32" else 8):
                 raise ValueError(f"{len(data)} bytes are no {form}")
-            return str(int.from_bytes(data, "big", signed=True))
+            return Read(form, str(int.from_bytes(data, "big", signed=True)), False)
         case "float64":
             if len(data) != 8:
                 raise ValueError(f"{len(data)} bytes are no float64")
-            return repr(unpack(">d", data)[0])
+            return Read("float64", repr(unpack(">d", data)[0]), False)
         case "uuid":
-            return str(uuid.UUID(bytes=data))
-    return data.hex(" ")
+            if len(data) == 36:
+                return Read("uuid", str(uuid.UUID(data.decode())), False)
+            return Read("uuid", str(uuid.UUID(bytes=data)), False)
+        case "base64":
+            return Read("base64", base64.b64encode(data).decode(), False)
+    return Read("hex", data.hex(" "), False)
 
 
-def as_json(data: bytes | None, form: str) -> Any:
-    """For downloads and searches: parsed JSON, or the text that is shown."""
-    if data is None:
-        return None
+def header_text(value: bytes | None) -> str:
+    """A header's value: text if it can be, else hex."""
+    if value is None:
+        return "null"
+    return str(_read(value, "text" if form_of(value) in ("text", "json") else "hex").value)
+
+
+_WRITERS: Final[dict[str, Callable[[str], bytes]]] = {
+    "text": str.encode,
+    "hex": bytes.fromhex,
+    "base64": partial(base64.b64decode, validate=True),
+    "int32": lambda text: int(text).to_bytes(4, "big", signed=True),
+    "int64": lambda text: int(text).to_bytes(8, "big", signed=True),
+    "float64": lambda text: pack(">d", float(text)),
+    "uuid": lambda text: uuid.UUID(text).bytes,
+}
+
+
+def parse(text: str, form: str) -> bytes:
+    """The bytes that a typed text stands for. Raises `ValueError`."""
     if form == "json":
-        try:
-            return json.loads(data)
-        except (ValueError, RecursionError):
-            pass
-    return show(data, form if form != "json" else "auto").text
+        json.loads(text)  # only checked: the bytes are what was typed
+        return text.encode()
+    if form not in _WRITERS:
+        raise ValueError(f"nothing can be written as {form!r}: choose one of {', '.join(WRITABLE)}")
+    try:
+        return _WRITERS[form](text)
+    except (ValueError, OverflowError) as problem:
+        raise ValueError(f"{text[:60]!r} cannot be written as {form}: {problem}") from None
+
+
+def parse_plain(value: Any, form: str) -> bytes | None:
+    """The bytes of a key or value in a line of JSON, as downloads have them. Raises `ValueError`."""
+    if value is None and form != "json":
+        return None
+    if form in ("", "auto"):
+        form = "text" if isinstance(value, str) else "json"
+    if form == "json" or not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return parse(value, form)

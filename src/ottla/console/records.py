@@ -1,29 +1,45 @@
-"""Reads records for pages: some from a place on, with what their batches say of them.
+"""Reads records for pages: from a place on or from the end, those that a search wants, with what their batches say of them.
 
-A read is bounded: by the number of records, by bytes and by time. Aborted transactions and control records are shown as such;
-it reads uncommitted.
+Scans go on step by step and can be left at any of them, so that callers bound them by records, bytes and time. They read
+uncommitted: records of transactions and control records are shown as such.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from itertools import islice
 from typing import NamedTuple
 
 from ottla.client.admin.offsets import OffsetSpec, list_offsets
 from ottla.client.cluster import Cluster
 from ottla.console.clusters import find_offsets
+from ottla.console.expression import Search
+from ottla.console.formats import Candidate, Reader
 from ottla.errors import CorruptRecords, KafkaError, exception_of
 from ottla.ids import TopicPartition, Uuid
-from ottla.records.batch import iterate_batches
-from ottla.records.reader import read_records
+from ottla.records.batch import BatchView, iterate_batches
+from ottla.records.compression import Codec, decompress
+from ottla.records.kernels import Record
+from ottla.records.reader import iterate_records
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
 PARTITION_BYTES = 1024 * 1024
 FETCH_BYTES = 4 * 1024 * 1024
 NO_SESSION = -1
 DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
+WINDOW = 64
+"""How many partitions a scan reads at a time."""
+TAIL_BYTES = 256 * 1024
+TAIL_PAUSE_S = 0.05
+TAIL_WAIT_MS = 500
+TAIL_ROWS = 20
+TAIL_BEHIND = 1_000
+"""A live tail that is further behind goes on at the end."""
+STEP_S = 0.5
+"""How long a window of a scan from the end should take."""
 
 
 class Shown(NamedTuple):
@@ -60,85 +76,144 @@ async def find_topic(cluster: Cluster, name: str) -> Topic:
     )
 
 
+class Chunk(NamedTuple):
+    """Bytes of batches as a leader sent them."""
+
+    partition: int
+    at: int
+    """The first offset that was asked for."""
+    data: bytes
+    high_watermark: int
+
+
 async def fetch(
-    cluster: Cluster, topic: Topic, positions: Mapping[int, int], wait_ms: int = 0
-) -> tuple[list[Shown], dict[int, int]]:
-    """The records from `positions` on, in one request to each leader, and the next position of each partition."""
+    cluster: Cluster, topic: Topic, positions: Mapping[int, int], *, partition_bytes: int = PARTITION_BYTES
+) -> tuple[list[Chunk], dict[int, int]]:
+    """What lies at `positions`, from all leaders, and the next position of each partition."""
     by_leader: dict[int, list[int]] = {}
     for partition in positions:
         if partition in topic.leaders:
             by_leader.setdefault(topic.leaders[partition], []).append(partition)
     answers = await asyncio.gather(
         *(
-            _fetch_from(cluster, leader, topic, {each: positions[each] for each in some}, wait_ms)
+            fetch_from(cluster, leader, topic, {each: positions[each] for each in some}, partition_bytes=partition_bytes)
             for leader, some in by_leader.items()
         )
     )
-    records: list[Shown] = []
-    after: dict[int, int] = {}
-    for some, places in answers:
-        records += some
-        after.update(places)
-    return records, after
+    chunks = [each for one in answers for each in one]
+    return chunks, {each.partition: next_offset(each) for each in chunks}
 
 
-async def _fetch_from(
-    cluster: Cluster, leader: int, topic: Topic, positions: Mapping[int, int], wait_ms: int
-) -> tuple[list[Shown], dict[int, int]]:
+async def fetch_from(
+    cluster: Cluster,
+    leader: int,
+    topic: Topic,
+    positions: Mapping[int, int],
+    *,
+    wait_ms: int = 0,
+    partition_bytes: int = PARTITION_BYTES,
+    fetch_bytes: int = FETCH_BYTES,
+) -> list[Chunk]:
+    """What lies at `positions`, from their leader. Waits up to `wait_ms` on the broker for the first record."""
     asked = [
-        FetchPartition(partition=each, fetch_offset=at, partition_max_bytes=PARTITION_BYTES) for each, at in positions.items()
+        FetchPartition(partition=each, fetch_offset=at, partition_max_bytes=partition_bytes) for each, at in positions.items()
     ]
-    request = FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=FETCH_BYTES, session_epoch=NO_SESSION)
+    request = FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=fetch_bytes, session_epoch=NO_SESSION)
     request.topics = [FetchTopic(topic=topic.name, topic_id=topic.id, partitions=asked)]
     response: FetchResponse = await cluster.once(leader, request)
     if response.error_code:
         raise exception_of(response.error_code)
-    records: list[Shown] = []
-    after: dict[int, int] = {}
+    found = []
     for data in (each for one in response.responses for each in one.partitions):
         if data.error_code:
             raise exception_of(data.error_code, f"partition {topic.name}-{data.partition_index} cannot be read")
-        at = positions[data.partition_index]
         content = bytes(data.records or b"")  # type: ignore[arg-type]  # decoding gives bytes, never a file range
-        some, after[data.partition_index] = await asyncio.to_thread(_decoded, data.partition_index, at, content)
-        records += some
-    return records, after
+        found.append(Chunk(data.partition_index, positions[data.partition_index], content, data.high_watermark))
+    return found
 
 
-def _decoded(partition: int, at: int, content: bytes) -> tuple[list[Shown], int]:
-    records = []
-    next_offset = at
-    for view in iterate_batches(content, allow_cut_end=True):
-        if view.next_offset <= at:
-            continue
-        try:
-            view.check()
-            found = read_records(view, decompressed_bytes_max=DECOMPRESSED_BYTES_MAX)
-        except CorruptRecords as problem:
-            raise KafkaError(2, f"partition {partition} is damaged at offset {view.base_offset}: {problem}") from None
-        for each in found:
-            if each.offset >= at:
-                sequence = view.base_sequence + each.offset - view.base_offset if view.base_sequence >= 0 else -1
-                records.append(
-                    Shown(
-                        partition,
-                        each.offset,
-                        each.timestamp,
-                        each.key,
-                        each.value,
-                        tuple(each.headers),
-                        view.codec.name.lower(),
-                        view.producer_id,
-                        view.producer_epoch,
-                        sequence,
-                        view.leader_epoch,
-                        view.is_transactional,
-                        view.is_control,
-                        view.is_append_time,
-                    )
-                )
-        next_offset = view.next_offset
-    return records, next_offset
+def next_offset(chunk: Chunk) -> int:
+    """Where to read on after a chunk: from the headers of its batches alone."""
+    after = chunk.at
+    for view in iterate_batches(chunk.data, allow_cut_end=True):
+        after = max(after, view.next_offset)
+    return after
+
+
+class Look(NamedTuple):
+    """What a search found in some chunks."""
+
+    found: list[Shown]
+    records: int
+    """How many were looked at."""
+    size: int
+    """Their bytes, compressed as they were."""
+
+
+def look(
+    chunks: Sequence[Chunk], ends: Mapping[int, int], search: Search | None, reader: Reader | None, limit: int = 1 << 60
+) -> Look:
+    """The records of chunks that a search wants, before `ends`. Batches that hold none of its needles are not decoded.
+
+    `reader` is None where keys and values are searched as they are; only then the needles count.
+    """
+    found: list[Shown] = []
+    count = size = 0
+    needles = search.needles if search is not None and reader is None else None
+    test = search.test if search is not None else None
+    for chunk in chunks:
+        size += len(chunk.data)
+        end = ends.get(chunk.partition, 1 << 62)
+        for view in iterate_batches(chunk.data, allow_cut_end=True):
+            if view.next_offset <= chunk.at or view.base_offset >= end:
+                continue
+            count += min(view.next_offset, end) - max(view.base_offset, chunk.at)
+            if view.is_control and test is not None:
+                continue
+            try:
+                view.check()
+                if needles is not None and not _holds(view, needles):
+                    continue
+                for each in iterate_records(view, decompressed_bytes_max=DECOMPRESSED_BYTES_MAX):
+                    if chunk.at <= each.offset < end and (test is None or test(Candidate(each, chunk.partition, reader))):
+                        found.append(_shown(chunk.partition, view, each))
+                        if len(found) >= limit:
+                            return Look(found, count, size)
+            except CorruptRecords as problem:
+                text = f"partition {chunk.partition} is damaged at offset {view.base_offset}: {problem}"
+                raise KafkaError(2, text) from None
+    return Look(found, count, size)
+
+
+def _holds(view: BatchView, needles: frozenset[bytes]) -> bool:
+    """Whether a batch holds one of the needles, compressed or not."""
+    if view.codec == Codec.NONE and isinstance(view.buffer, bytes):
+        start, end = view.position, view.position + view.size
+        return any(view.buffer.find(each, start, end) >= 0 for each in needles)
+    if view.count == 0:
+        return False
+    data = decompress(view.codec, view.payload, DECOMPRESSED_BYTES_MAX)
+    return any(each in data for each in needles)
+
+
+def _shown(partition: int, view: BatchView, each: Record) -> Shown:
+    sequence = view.base_sequence + each.offset - view.base_offset if view.base_sequence >= 0 else -1
+    return Shown(
+        partition,
+        each.offset,
+        each.timestamp,
+        each.key,
+        each.value,
+        tuple(each.headers),
+        view.codec.name.lower(),
+        view.producer_id,
+        view.producer_epoch,
+        sequence,
+        view.leader_epoch,
+        view.is_transactional,
+        view.is_control,
+        view.is_append_time,
+    )
 
 
 class Range(NamedTuple):
@@ -166,38 +241,142 @@ async def since(cluster: Cluster, topic: Topic, found: Range, timestamp_ms: int)
     return Range(begins, found.ends)
 
 
-async def forward(cluster: Cluster, topic: Topic, wanted: Range, limit: int, seconds: float) -> AsyncIterator[list[Shown]]:
-    """The records of a range in pieces, each partition in order, until there are `limit` or the time is over."""
-    positions = {each: at for each, at in wanted.begins.items() if at < wanted.ends[each]}
-    deadline_s = time.monotonic() + seconds
-    given = 0
-    while positions and given < limit and time.monotonic() < deadline_s:
-        records, after = await fetch(cluster, topic, positions)
-        found = [each for each in records if each.offset < wanted.ends[each.partition]]
-        given += len(found)
-        yield found
-        stuck = all(after.get(each, at) == at for each, at in positions.items())
-        positions = {each: after.get(each, at) for each, at in positions.items() if after.get(each, at) < wanted.ends[each]}
-        if stuck:
-            break
+class Step(NamedTuple):
+    """A part of a scan: what was found, how much was looked at, and where the scan goes on."""
+
+    found: list[Shown]
+    records: int
+    size: int
+    positions: dict[int, int]
+    """What is left, by partition: the next offset of a scan forward, the end of what is left of one backward."""
 
 
-async def newest(cluster: Cluster, topic: Topic, found: Range, limit: int, seconds: float = 2.0) -> list[Shown]:
+async def forward(
+    cluster: Cluster, topic: Topic, wanted: Range, search: Search | None = None, reader: Reader | None = None
+) -> AsyncGenerator[Step, None]:
+    """The records of a range that a search wants, in pieces, each partition in order.
+
+    The next piece is fetched while one is looked at: so at most two are in memory. Partitions are read `WINDOW` at a time.
+    """
+    left = {each: at for each, at in sorted(wanted.begins.items()) if at < wanted.ends[each]}
+    fetching: asyncio.Task[tuple[list[Chunk], dict[int, int]]] | None = None
+    try:
+        while left:
+            positions = dict(islice(left.items(), WINDOW))
+            chunks, after = await (fetching or fetch(cluster, topic, positions))
+            fetching = None
+            is_stuck = all(after.get(each, at) == at for each, at in positions.items())
+            for each in positions:
+                left[each] = after.get(each, left[each])
+                if left[each] >= wanted.ends[each] or is_stuck:
+                    del left[each]
+            if left:
+                fetching = asyncio.create_task(fetch(cluster, topic, dict(islice(left.items(), WINDOW))))
+            seen = await asyncio.to_thread(look, chunks, wanted.ends, search, reader)
+            yield Step(seen.found, seen.records, seen.size, dict(left))
+    finally:
+        if fetching is not None:
+            fetching.cancel()
+            await asyncio.gather(fetching, return_exceptions=True)
+
+
+async def backward(
+    cluster: Cluster, topic: Topic, wanted: Range, search: Search | None = None, reader: Reader | None = None, first: int = 200
+) -> AsyncGenerator[Step, None]:
+    """The same from the end: windows of offsets, the newest first, each a scan forward. They grow while they are quick."""
+    ends = {each: end for each, end in wanted.ends.items() if end > wanted.begins[each]}
+    width = first
+    while ends:
+        begins = {each: max(wanted.begins[each], end - width) for each, end in ends.items()}
+        began_s = time.monotonic()
+        found: list[Shown] = []
+        records = size = 0
+        async for step in forward(cluster, topic, Range(begins, ends), search, reader):
+            found += step.found
+            records, size = records + step.records, size + step.size
+        found.sort(key=newest_first)
+        took_s = time.monotonic() - began_s
+        width = width * 4 if took_s < STEP_S / 4 else width * 2 if took_s < STEP_S / 2 else max(50, width // 2)
+        ends = {each: at for each, at in begins.items() if at > wanted.begins[each]}
+        yield Step(found, records, size, dict(ends))
+
+
+def newest_first(each: Shown) -> tuple[int, int, int]:
+    return -each.timestamp, each.partition, -each.offset
+
+
+async def newest(cluster: Cluster, topic: Topic, wanted: Range, limit: int, seconds: float = 2.0) -> list[Shown]:
     """The last records, the newest first. Looks further back while compaction or markers leave too few."""
-    step = limit
-    begins = dict(found.ends)
-    records: dict[tuple[int, int], Shown] = {}
+    found: list[Shown] = []
     deadline_s = time.monotonic() + seconds
-    while True:
-        ends = begins
-        begins = {each: max(found.begins[each], end - step) for each, end in ends.items()}
-        async for some in forward(cluster, topic, Range(begins, ends), 1 << 30, max(0.1, deadline_s - time.monotonic())):
-            records.update({(each.partition, each.offset): each for each in some})
-        if (
-            len(records) >= limit
-            or time.monotonic() > deadline_s
-            or all(at <= found.begins[each] for each, at in begins.items())
-        ):
-            break
-        step *= 4
-    return sorted(records.values(), key=lambda each: (-each.timestamp, each.partition, -each.offset))[:limit]
+    async with aclosing(backward(cluster, topic, wanted, first=limit)) as steps:
+        async for step in steps:
+            found += step.found
+            if len(found) >= limit or time.monotonic() > deadline_s:
+                break
+    return sorted(found, key=newest_first)[:limit]
+
+
+class Tailed(NamedTuple):
+    """Some new records of a live tail, how many more there were, and where it goes on."""
+
+    found: list[Shown]
+    skipped: int
+    positions: dict[int, int]
+
+
+async def tail(
+    cluster: Cluster, topic: Topic, begins: Mapping[int, int], search: Search | None, reader: Reader | None, is_replay: bool
+) -> AsyncGenerator[Tailed, None]:
+    """New records as they come. Of a fast topic it shows a sample: it reads at most `TAIL_BYTES` each `TAIL_PAUSE_S` from a
+    leader, and leaves out what has come meanwhile. `is_replay`: nothing is left out until it has caught up.
+    """
+    positions = dict(begins)
+    arrived: asyncio.Queue[Tailed | BaseException] = asyncio.Queue(maxsize=4)
+
+    async def follow(leader: int, partitions: list[int]) -> None:
+        caught_up = not is_replay
+        try:
+            while True:
+                began_s = time.monotonic()
+                own = {each: positions[each] for each in partitions}
+                chunks = await fetch_from(
+                    cluster, leader, topic, own, wait_ms=TAIL_WAIT_MS, partition_bytes=TAIL_BYTES, fetch_bytes=TAIL_BYTES
+                )
+                seen = await asyncio.to_thread(look, chunks, {}, search, reader)
+                found, skipped = seen.found, 0
+                for chunk in chunks:
+                    own[chunk.partition] = next_offset(chunk)
+                if len(found) > TAIL_ROWS and caught_up:
+                    skipped, found = len(found) - TAIL_ROWS, found[-TAIL_ROWS:]
+                elif len(found) > TAIL_ROWS:
+                    found, rest = found[:TAIL_ROWS], found[TAIL_ROWS:]
+                    for one in reversed(rest):  # read again with the next fetch
+                        own[one.partition] = one.offset
+                behind = {chunk.partition: chunk.high_watermark - own[chunk.partition] for chunk in chunks}
+                caught_up = caught_up or all(by <= TAIL_ROWS for by in behind.values())
+                if caught_up:
+                    for partition, by in behind.items():
+                        if by > TAIL_BEHIND:
+                            skipped, own[partition] = skipped + by, own[partition] + by
+                positions.update(own)
+                if found or skipped:
+                    await arrived.put(Tailed(found, skipped, dict(positions)))
+                await asyncio.sleep(max(0.0, began_s + TAIL_PAUSE_S - time.monotonic()))
+        except Exception as problem:
+            await arrived.put(problem)
+
+    by_leader: dict[int, list[int]] = {}
+    for partition in positions:
+        by_leader.setdefault(topic.leaders[partition], []).append(partition)
+    tasks = [asyncio.create_task(follow(leader, some)) for leader, some in by_leader.items()]
+    try:
+        while True:
+            each = await arrived.get()
+            if isinstance(each, BaseException):
+                raise each
+            yield each
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

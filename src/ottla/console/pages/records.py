@@ -1,84 +1,363 @@
-"""Records of a topic: by place, offset or time; one in full; and new ones."""
+"""Records of a topic: by place, offset or time, by a search, live; one in full.
+
+A page looks for `SCAN_S` at most, and says where to continue; in a browser with JavaScript, `…/records/search` goes on from
+there as a stream of events until the person stops it. Streams have a connection of their own: a broker answers the requests of
+a connection one after the other.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
+from starlette.responses import Response
+
+from ottla.client.cluster import Cluster
 from ottla.console.app import Data, Refused, Visit, page
-from ottla.console.formats import FORMS, show
-from ottla.console.records import Range, Shown, Topic, find_topic, forward, newest, since, whole_range
+from ottla.console.expression import ExpressionError, Search, parse
+from ottla.console.formats import FORMS, Reader, header_text
+from ottla.console.records import (
+    Range,
+    Shown,
+    Step,
+    Topic,
+    backward,
+    find_topic,
+    forward,
+    newest,
+    newest_first,
+    since,
+    tail,
+    whole_range,
+)
+from ottla.console.streams import Event, event_stream
 
 LIMIT = 50
 LIMIT_MAX = 500
 PLACES = ("newest", "oldest", "offset", "time")
 READ_S = 2.0
+SCAN_S = 0.8
+"""How long a page searches before it is shown."""
+SEARCH_S_MAX = 900.0
+PROGRESS_S = 0.2
+CONTINUED_PARTITIONS_MAX = 200
+LEARN = 50
+BYTES_MAX = 16 * 1024 * 1024
+"""What "show all" shows of a key or value."""
+
+
+class Ask(NamedTuple):
+    """What a query asks for."""
+
+    topic: Topic
+    whole: Range
+    wanted: Range
+    place: str
+    search: Search | None
+    reader: Reader
+    limit: int
+
+    @property
+    def is_backward(self) -> bool:
+        return self.place == "newest"
+
+    def steps(self, cluster: Cluster) -> AsyncGenerator[Step, None]:
+        """The scan that finds it."""
+        reader = None if self.reader.is_raw else self.reader
+        return (backward if self.is_backward else forward)(cluster, self.topic, self.wanted, self.search, reader)
+
+    @property
+    def total(self) -> int:
+        return sum(end - self.wanted.begins[each] for each, end in self.wanted.ends.items())
+
+
+async def understand(visit: Visit, cluster: Cluster) -> Ask:
+    """What the query asks for, and where that lies."""
+    query = visit.query
+    place = query.get("from", "newest")
+    place = place if place in PLACES else "newest"
+    search = parse(query["q"]) if query.get("q", "").strip() else None
+    async with asyncio.timeout(READ_S):
+        topic = await find_topic(cluster, visit.segments["name"])
+        whole = await whole_range(cluster, topic, _partitions(topic, query.get("partition", "")))
+        wanted = whole
+        if place == "offset":
+            offset = _number(query.get("offset") or "0")
+            begins = {each: min(max(offset, at), whole.ends[each]) for each, at in whole.begins.items()}
+            wanted = Range(begins, whole.ends)
+        elif place == "time":
+            wanted = await since(cluster, topic, whole, _timestamp(query.get("time", "")))
+        if query.get("at"):
+            wanted = _from_place(wanted, query["at"], is_backward=place == "newest")
+        reader = reader_of(visit, topic.name)
+        if search is not None:
+            await _learn(cluster, topic, wanted, reader)
+    return Ask(topic, whole, wanted, place, search, reader, visit.number("limit", LIMIT, 1, LIMIT_MAX))
+
+
+def reader_of(visit: Visit, topic: str) -> Reader:
+    """The forms that the query names, and the console's registry."""
+    return Reader(topic, _form(visit.query.get("key")), _form(visit.query.get("value")), visit.console.schemas)
+
+
+async def _learn(cluster: Cluster, topic: Topic, wanted: Range, reader: Reader) -> None:
+    """A few records tell a searching reader the forms of the others."""
+    if "auto" in reader.forms.values():
+        reader.learn(await newest(cluster, topic, wanted, LEARN, 0.3))
+
+
+def _place_of(ask: Ask, left: Mapping[int, int]) -> str | None:
+    """Where a scan goes on, for a link: `<12` (partitions below 12 are done), and `12:500` for the others."""
+    if not left or (ask.is_backward and len(ask.wanted.begins) > CONTINUED_PARTITIONS_MAX):
+        return None
+    first = min(left)
+    begun = ask.wanted.ends if ask.is_backward else ask.wanted.begins
+    done = [f"{each}:" for each in ask.wanted.begins if each > first and each not in left]
+    moved = [f"{each}:{at}" for each, at in sorted(left.items()) if at != begun[each]]
+    return ",".join([f"<{first}", *moved, *done][: 2 * CONTINUED_PARTITIONS_MAX])
+
+
+def _from_place(wanted: Range, at: str, *, is_backward: bool) -> Range:
+    """What is left of a range from a place in a link on."""
+    begins, ends = dict(wanted.begins), dict(wanted.ends)
+    for each in at.split(","):
+        if each.startswith("<"):
+            first = _number(each[1:])
+            for partition in [one for one in begins if one < first]:
+                begins[partition] = ends[partition]
+            continue
+        name, _, offset = each.partition(":")
+        partition = _number(name)
+        if partition not in begins:
+            continue
+        if not offset:
+            begins[partition] = ends[partition]
+        elif is_backward:
+            ends[partition] = max(begins[partition], min(ends[partition], _number(offset)))
+        else:
+            begins[partition] = max(begins[partition], min(ends[partition], _number(offset)))
+    return Range(begins, ends)
 
 
 @page("/topics/{name}/records", "records.html")
 async def records(visit: Visit) -> Data:
     """Some records, from the place that the query names."""
     cluster, query = visit.view.cluster, visit.query
-    async with asyncio.timeout(READ_S):
-        topic = await find_topic(cluster, visit.segments["name"])
-        partition = query.get("partition", "")
-        partitions = _partitions(topic, partition)
-        whole = await whole_range(cluster, topic, partitions)
-    place, limit = query.get("from", "newest"), visit.number("limit", LIMIT, 1, LIMIT_MAX)
-    place = place if place in PLACES else "newest"
-    if place == "newest":
-        found = await newest(cluster, topic, whole, limit, READ_S)
-    else:
-        wanted = await _range(visit, topic, whole, place)
-        found = []
-        async for some in forward(cluster, topic, wanted, limit, READ_S):
-            found += some
-        found = sorted(found, key=lambda each: (each.timestamp, each.partition, each.offset))[:limit]
-    key_form, value_form = _form(query.get("key", "auto")), _form(query.get("value", "auto"))
+    problem = ""
+    try:
+        ask = await understand(visit, cluster)
+    except ExpressionError as error:
+        if visit.request.url.path.startswith("/api/"):
+            raise Refused(400, str(error)) from None
+        problem = str(error)
+        async with asyncio.timeout(READ_S):
+            topic = await find_topic(cluster, visit.segments["name"])
+        nothing = Range({}, {})
+        ask = Ask(topic, nothing, nothing, "newest", None, reader_of(visit, topic.name), LIMIT)
+    found: list[Shown] = []
+    seen = size = 0
+    left: dict[int, int] = {}
+    deadline_s = time.monotonic() + (READ_S if ask.search is None else SCAN_S)
+    try:
+        async with asyncio.timeout(READ_S), aclosing(ask.steps(cluster)) as steps:
+            async for step in steps:
+                found += step.found
+                seen, size, left = seen + step.records, size + step.size, step.positions
+                if len(found) >= ask.limit or time.monotonic() > deadline_s:
+                    break
+    except TimeoutError:
+        if not seen:
+            raise
+    found, left = _cut(ask, found, left)
+    rows = await shown_rows(found, ask.reader)
+    place = _place_of(ask, left)
     return {
-        "title": f"Records of {topic.name}",
-        "name": topic.name,
-        "place": place,
-        "limit": limit,
-        "partition": partition,
+        "title": f"Records of {ask.topic.name}",
+        "name": ask.topic.name,
+        "place": ask.place,
+        "limit": ask.limit,
+        "partition": query.get("partition", ""),
         "offset": query.get("offset", ""),
         "time": query.get("time", ""),
-        "partitions": sorted(topic.leaders),
+        "partitions": sorted(ask.topic.leaders),
         "forms": FORMS,
-        "key_form": key_form,
-        "value_form": value_form,
-        "rows": [shown_record(each, key_form, value_form) for each in found],
-        "total": sum(whole.ends[each] - whole.begins[each] for each in whole.begins),
+        "key_form": ask.reader.forms["key"],
+        "value_form": ask.reader.forms["value"],
+        "q": query.get("q", ""),
+        "problem": problem,
+        "rows": rows,
+        "total": sum(ask.whole.ends[each] - ask.whole.begins[each] for each in ask.whole.begins),
+        "searched": seen,
+        "searched_of": ask.total,
+        "searched_bytes": size,
+        "next_at": place,
+        "is_unfinished": bool(left),
     }
+
+
+def _cut(ask: Ask, found: list[Shown], left: dict[int, int]) -> tuple[list[Shown], dict[int, int]]:
+    """The first `limit` of what was found, in order, and where to go on: before what was cut off."""
+    found.sort(key=newest_first if ask.is_backward else lambda each: (each.timestamp, each.partition, each.offset))
+    kept, rest = found[: ask.limit], found[ask.limit :]
+    left = dict(left)
+    for each in rest:
+        if ask.is_backward:
+            left[each.partition] = max(left.get(each.partition, 0), each.offset + 1)
+        else:
+            left[each.partition] = min(left.get(each.partition, 1 << 62), each.offset)
+    return kept, left
+
+
+async def shown_rows(found: list[Shown], reader: Reader) -> list[Data]:
+    """Records as rows; in a thread, since a schema registry may have to be asked."""
+
+    def rows() -> list[Data]:
+        if "auto" in reader.forms.values():
+            reader.learn(found)
+        return [shown_record(each, reader) for each in found]
+
+    return await asyncio.to_thread(rows)
+
+
+def shown_record(each: Shown, reader: Reader, limit: int = 64 * 1024) -> Data:
+    """A record as plain data."""
+    return {
+        "partition": each.partition,
+        "offset": each.offset,
+        "timestamp": each.timestamp,
+        "key": reader.content(each, "key", limit, each.is_control)._asdict(),
+        "value": reader.content(each, "value", limit, each.is_control)._asdict(),
+        "headers": [{"name": name, "value": header_text(value)} for name, value in each.headers],
+        "is_control": each.is_control,
+        "is_transactional": each.is_transactional,
+    }
+
+
+@asynccontextmanager
+async def own_cluster(visit: Visit) -> AsyncIterator[Cluster]:
+    """A connection for one stream."""
+    cluster = visit.view.another()
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+
+
+@page("/topics/{name}/records/search", "")
+async def search(visit: Visit) -> Response:
+    """A search as a stream of events: `rows`, `progress`, and `end`. Closing the stream stops it."""
+    _check_search(visit)
+    return event_stream(visit, _searching(visit))
+
+
+def _check_search(visit: Visit) -> None:
+    """An error in the expression is the response's, not the stream's."""
+    try:
+        parse(visit.query.get("q", "").strip() or "offset >= 0")
+    except ExpressionError as error:
+        raise Refused(400, str(error)) from None
+
+
+async def _searching(visit: Visit) -> AsyncGenerator[Event, None]:
+    async with own_cluster(visit) as cluster:
+        ask = await understand(visit, cluster)
+        limit = visit.number("limit", LIMIT, 1, 10 * LIMIT_MAX)
+        matched = seen = size = 0
+        began_s = told_s = time.monotonic()
+        left: dict[int, int] = {}
+        async with aclosing(ask.steps(cluster)) as steps:
+            async for step in steps:
+                seen, size, left = seen + step.records, size + step.size, step.positions
+                found = step.found
+                if matched + len(found) > limit:
+                    found, left = _cut(ask._replace(limit=limit - matched), found, left)
+                matched += len(found)
+                if found:
+                    rows = await shown_rows(found, ask.reader)
+                    yield Event("rows", _rows(visit, ask.topic.name, rows))
+                now_s = time.monotonic()
+                is_over = matched >= limit or now_s - began_s > SEARCH_S_MAX
+                if now_s - told_s > PROGRESS_S or is_over:
+                    told_s = now_s
+                    yield _progress(ask, seen, size, matched, now_s - began_s, left)
+                if is_over:
+                    return
+        yield _progress(ask, seen, size, matched, time.monotonic() - began_s, {})
+
+
+def _progress(ask: Ask, seen: int, size: int, matched: int, took_s: float, left: Mapping[int, int]) -> Event:
+    data = {"records": seen, "of": ask.total, "bytes": size, "matched": matched, "seconds": took_s, "at": _place_of(ask, left)}
+    return Event("progress", data)
+
+
+def _rows(visit: Visit, name: str, rows: list[Data]) -> Data:
+    """Rows of the table as HTML, or below /api as data."""
+    if visit.request.url.path.startswith("/api/"):
+        return {"rows": rows}
+    return {"html": visit.console.fragment("record_rows.html", visit, name=name, rows=rows), "count": len(rows)}
+
+
+@page("/topics/{name}/records/tail", "")
+async def tailing(visit: Visit) -> Response:
+    """New records as a stream of events. The ids of events are `partition:offset` lists: after a lost connection, the browser
+    goes on exactly where it was."""
+    _check_search(visit)
+    return event_stream(visit, _tailing(visit))
+
+
+async def _tailing(visit: Visit) -> AsyncGenerator[Event, None]:
+    async with own_cluster(visit) as cluster:
+        ask = await understand(visit, cluster)
+        begins = dict(ask.whole.ends if ask.place == "newest" else ask.wanted.begins)
+        for each in filter(None, visit.request.headers.get("last-event-id", "").split(",")):
+            partition, _, offset = each.partition(":")
+            if partition.isdigit() and offset.isdigit() and int(partition) in begins:
+                begins[int(partition)] = max(ask.whole.begins[int(partition)], int(offset))
+        yield Event("begin", {"partitions": len(begins)})
+        reader = None if ask.reader.is_raw else ask.reader
+        async with aclosing(tail(cluster, ask.topic, begins, ask.search, reader, ask.place != "newest")) as pieces:
+            async for found, skipped, positions in pieces:
+                rows = await shown_rows(found, ask.reader)
+                is_short = len(positions) <= CONTINUED_PARTITIONS_MAX
+                place = ",".join(f"{each}:{at}" for each, at in positions.items()) if is_short else ""
+                yield Event("rows", {**_rows(visit, ask.topic.name, rows), "skipped": skipped}, place)
+
+
+async def find_record(cluster: Cluster, topic: Topic, partition: int, offset: int) -> tuple[Shown, Range]:
+    """One record, and the range of its partition."""
+    if partition not in topic.leaders:
+        raise Refused(404, f"topic {topic.name} has no partition {partition}, or it has no leader now")
+    whole = await whole_range(cluster, topic, [partition])
+    if whole.begins[partition] <= offset < whole.ends[partition]:
+        async with aclosing(forward(cluster, topic, Range({partition: offset}, {partition: offset + 1}))) as steps:
+            async for step in steps:
+                for each in step.found:
+                    if each.offset == offset:
+                        return each, whole
+    begin, end = whole.begins[partition], whole.ends[partition]
+    raise Refused(
+        404,
+        f"there is no record at offset {offset}: partition {partition} has {begin} to {end - 1}, less what was compacted",
+    )
 
 
 @page("/topics/{name}/records/{partition}/{offset}", "record.html")
 async def record(visit: Visit) -> Data:
     """One record in full."""
-    cluster = visit.view.cluster
-    topic = await find_topic(cluster, visit.segments["name"])
     partition, offset = _number(visit.segments["partition"]), _number(visit.segments["offset"])
-    if partition not in topic.leaders:
-        raise Refused(404, f"topic {topic.name} has no partition {partition}, or it has no leader now")
-    whole = await whole_range(cluster, topic, [partition])
-    found: Shown | None = None
-    if whole.begins[partition] <= offset < whole.ends[partition]:
-        wanted = Range({partition: offset}, {partition: offset + 1})
-        async for some in forward(cluster, topic, wanted, 1, READ_S):
-            found = next((each for each in some if each.offset == offset), found)
-    if found is None:
-        begin, end = whole.begins[partition], whole.ends[partition]
-        raise Refused(
-            404,
-            f"there is no record at offset {offset}: partition {partition} has {begin} to {end - 1}, less what was compacted",
-        )
-    key_form, value_form = _form(visit.query.get("key", "auto")), _form(visit.query.get("value", "auto"))
-    limit = 16 * 1024 * 1024 if visit.query.get("all") == "1" else 64 * 1024
+    async with asyncio.timeout(READ_S):
+        topic = await find_topic(visit.view.cluster, visit.segments["name"])
+        found, whole = await find_record(visit.view.cluster, topic, partition, offset)
+    reader = reader_of(visit, topic.name)
+    limit = BYTES_MAX if visit.query.get("all") == "1" else 64 * 1024
     return {
         "title": f"{topic.name}-{partition} @ {offset}",
         "name": topic.name,
-        "record": shown_record(found, key_form, value_form, limit),
+        "record": await asyncio.to_thread(shown_record, found, reader, limit),
         "batch": {
             "compression": found.codec,
             "producer_id": found.producer_id if found.producer_id >= 0 else None,
@@ -92,21 +371,8 @@ async def record(visit: Visit) -> Data:
         "first": whole.begins[partition],
         "end": whole.ends[partition],
         "forms": FORMS,
-        "key_form": key_form,
-        "value_form": value_form,
-    }
-
-
-def shown_record(each: Shown, key_form: str, value_form: str, limit: int = 64 * 1024) -> Data:
-    """A record as plain data."""
-    return {
-        "partition": each.partition,
-        "offset": each.offset,
-        "timestamp": each.timestamp,
-        "key": show(each.key, key_form, limit)._asdict(),
-        "value": show(each.value, value_form, limit)._asdict(),
-        "headers": [{"name": name, "value": show(value).text} for name, value in each.headers],
-        "is_control": each.is_control,
+        "key_form": reader.forms["key"],
+        "value_form": reader.forms["value"],
     }
 
 
@@ -117,15 +383,6 @@ def _partitions(topic: Topic, given: str) -> list[int]:
     if number not in topic.leaders:
         raise Refused(404, f"topic {topic.name} has no partition {number}, or it has no leader now")
     return [number]
-
-
-async def _range(visit: Visit, topic: Topic, whole: Range, place: str) -> Range:
-    if place == "oldest":
-        return whole
-    if place == "offset":
-        offset = _number(visit.query.get("offset") or "0")
-        return Range({each: min(max(offset, at), whole.ends[each]) for each, at in whole.begins.items()}, whole.ends)
-    return await since(visit.view.cluster, topic, whole, _timestamp(visit.query.get("time", "")))
 
 
 def _timestamp(given: str) -> int:
