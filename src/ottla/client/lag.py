@@ -160,16 +160,22 @@ class LagReader:
         return [each for each in found if each.is_of_consumers or each.type == "Streams"]
 
     async def read(
-        self, groups: Iterable[GroupListing] | None = None, *, with_times: bool = True, with_members: bool = False
+        self,
+        groups: Iterable[GroupListing] | None = None,
+        *,
+        with_times: bool = True,
+        with_members: bool = False,
+        members: Mapping[str, tuple[MemberDescription, ...]] | None = None,
     ) -> list[GroupLag]:
-        """The lag of `groups`, or of all, in the order of their ids."""
+        """The lag of `groups`, or of all, in the order of their ids. `members` are those that are known already."""
         listed = {each.group_id: each for each in (await self.listed() if groups is None else groups)}
         ids = sorted(listed)
         committed: dict[str, Any] = {}
         for begin in range(0, len(ids), GROUPS_PER_REQUEST):
             answers = await list_consumer_group_offsets(self._cluster, ids[begin : begin + GROUPS_PER_REQUEST])
             committed |= answers.values_found | answers.errors
-        members = await self._members(ids) if with_members else {}
+        if members is None:
+            members = await self._members(ids) if with_members else {}
         wanted = {
             key for each in committed.values() if not isinstance(each, KafkaError) for key, offset in each.items() if offset
         }
@@ -324,9 +330,11 @@ class LagMonitor:
     without members commits nothing.
     """
 
-    def __init__(self, reader: LagReader, limits: Limits = SENSIBLE) -> None:
+    def __init__(self, reader: LagReader, limits: Limits = SENSIBLE, distance_ms: int = 0) -> None:
         self.reader = reader
         self.limits = limits
+        self._distance_ms = distance_ms
+        """Looks that are closer than this are one commit."""
         self.groups: dict[str, WatchedGroup] = {}
         """As of the last look, by id."""
         self._windows: dict[tuple[str, TopicPartition], Window] = {}
@@ -340,10 +348,14 @@ class LagMonitor:
         return [] if found is None else found.samples
 
     async def look(
-        self, groups: Iterable[GroupListing] | None = None, *, with_times: bool = True, with_members: bool = False
+        self,
+        groups: Iterable[GroupListing] | None = None,
+        *,
+        with_times: bool = True,
+        members: Mapping[str, tuple[MemberDescription, ...]] | None = None,
     ) -> list[WatchedGroup]:
         """Look at `groups`, or at all. Groups that are gone from the list of all are forgotten."""
-        found = await self.reader.read(groups, with_times=with_times, with_members=with_members)
+        found = await self.reader.read(groups, with_times=with_times, members=members)
         now_ms = self.reader.now_ms()
         seen: dict[TopicPartition, int] = {}
         for group in found:
@@ -371,7 +383,7 @@ class LagMonitor:
                 continue
             window = self._windows.setdefault((group.group, key), Window())
             if has_members or window.offset != each.offset:
-                window.committed(each.offset, each.end, now_ms)
+                window.committed(each.offset, each.end, now_ms, self._distance_ms)
             statuses.append(evaluate(window.commits, self._ends[key], each.lag, now_ms, self.limits, each.lag_s))
         status = self._steady.setdefault(group.group, Steady()).see(worst(statuses))
         known = [each for each in group.partitions if each.offset is not None and each.end is not None]

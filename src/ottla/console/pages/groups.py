@@ -1,47 +1,145 @@
-"""Consumer groups: the list with lag, and one group with its members and partitions."""
+"""Consumer groups: the list with lag, status and trend, and one group with its members and partitions.
+
+All groups of a cluster are looked at in the background, as long as somebody has opened one of these pages within the last hour;
+looking takes at most a tenth of the time. A page never waits for that: without numbers yet, the lag of its own rows is asked
+for.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from ottla.client.admin.group_descriptions import describe_consumer_groups
+from ottla.client.admin.groups import GroupListing
+from ottla.client.lag import LagMonitor, LagReader, WatchedGroup
+from ottla.client_core.lag import Status
 from ottla.console.app import Data, Refused, Visit, page
-from ottla.console.clusters import NotAnswering, lag_of
+from ottla.console.clusters import WAIT_S, ClusterView, NotAnswering
 from ottla.console.pages.tables import tabulate
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, OttlaError
+
+LOOK_S = 10.0
+"""The shortest time between two looks at all groups."""
+LOOKING_SHARE = 10
+WATCHED_S = 3600.0
+FIRST_S = 1.2
+"""How long the first page waits for numbers."""
+COLOURS = {Status.OK: "good", Status.IDLE: "quiet", Status.NOTFOUND: "quiet", Status.WARN: "warn"}
+
+
+class Watch:
+    """The groups of one cluster, looked at again and again while somebody is interested."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self.monitor = LagMonitor(LagReader(view.cluster), distance_ms=int(LOOK_S * 500))
+        self._wanted_at_s = 0.0
+        self._task: asyncio.Task[None] | None = None
+        self._looked = asyncio.Event()
+
+    async def ready(self, wait_s: float = FIRST_S) -> bool:
+        """Go on looking; whether there are numbers of all groups, which the first visitor waits for a little."""
+        self._wanted_at_s = time.monotonic()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._looked.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _run(self) -> None:
+        while time.monotonic() - self._wanted_at_s < WATCHED_S:
+            began_s = time.monotonic()
+            try:
+                await self.monitor.look()
+                self._looked.set()
+            except (KafkaError, OttlaError, TimeoutError):
+                pass  # the page says that the cluster does not answer; this tries again
+            await asyncio.sleep(max(LOOK_S, LOOKING_SHARE * (time.monotonic() - began_s)))
+        self._looked.clear()
+
+
+_watches: WeakKeyDictionary[ClusterView, Watch] = WeakKeyDictionary()
+
+
+def watch_of(view: ClusterView) -> Watch:
+    """The watch of a cluster."""
+    if view not in _watches:
+        _watches[view] = Watch(view)
+    return _watches[view]
+
+
+def numbers(each: WatchedGroup | None, trend: list[int]) -> dict[str, Any]:
+    """What lists and pages show of a group's lag. None and empty lists before anything is known."""
+    if each is None:
+        return {"lag": None, "lag_s": None, "rate_in": None, "rate_out": None, "catch_up_s": None, "status": None} | {
+            "colour": "quiet",
+            "trend": trend,
+        }
+    return {
+        "lag": each.lag.lag if each.lag.error is None else None,
+        "lag_s": each.lag.lag_s if each.lag.error is None else None,
+        "rate_in": each.rates.rate_in,
+        "rate_out": each.rates.rate_out,
+        "catch_up_s": each.catch_up_s,
+        "status": each.status.name,
+        "colour": COLOURS.get(each.status, "bad"),
+        "trend": trend,
+    }
 
 
 @page("/groups", "groups.html")
 async def groups(visit: Visit) -> Data:
-    """All groups. The lag of those on this page alone is asked for."""
+    """All groups. Without numbers of all of them yet, the lag of those on this page alone is asked for."""
     view = visit.view
     found = await view.groups.get()
+    watch = watch_of(view)
+    monitor = watch.monitor
+    is_ready = await watch.ready()
+    known = dict(monitor.groups)
+
+    def of(each: GroupListing, value: str) -> Any:
+        watched = known.get(each.group_id)
+        return None if watched is None else getattr(watched.lag, value)
+
     table = tabulate(
         visit,
         found,
         lambda each: each.group_id,
-        {"name": lambda each: each.group_id, "state": lambda each: each.state, "coordinator": lambda each: each.coordinator},
+        {
+            "name": lambda each: each.group_id,
+            "state": lambda each: each.state,
+            "coordinator": lambda each: each.coordinator,
+            "lag": lambda each: of(each, "lag"),
+            "seconds": lambda each: of(each, "lag_s"),
+            "status": lambda each: known[each.group_id].status % Status.IDLE if each.group_id in known else None,
+        },
         "name",
     )
-    lags: dict[str, int | None] = {}
-    try:
-        async with asyncio.timeout(1.5):
-            names = [each.group_id for each in table.rows if each.protocol in ("consumer", "")]
-            ends = await view.ends.get(wait_s=1.0)
-            for name, offsets in (await view.committed(names)).items() if names else ():
-                lags[name] = None if isinstance(offsets, KafkaError) else lag_of(offsets, ends.ends)[0]
-    except (TimeoutError, NotAnswering, KafkaError):
-        pass  # the page shows dashes
+    if not is_ready:
+        missing = [
+            each for each in table.rows if each.group_id not in known and (each.is_of_consumers or each.type == "Streams")
+        ]
+        try:
+            async with asyncio.timeout(0.5):
+                known |= {each.lag.group: each for each in await monitor.look(missing, with_times=False)} if missing else {}
+        except (TimeoutError, NotAnswering, KafkaError):
+            pass  # the page shows dashes
     return {
         "title": "Consumer groups",
         "table": table._replace(rows=[])._asdict(),
+        "is_complete": is_ready,
         "rows": [
             {
                 "name": each.group_id,
                 "state": each.state,
                 "type": each.type,
                 "coordinator": each.coordinator,
-                "lag": lags.get(each.group_id),
+                **numbers(known.get(each.group_id), [sample.lag for sample in monitor.history(each.group_id)]),
             }
             for each in table.rows
         ],
@@ -52,27 +150,20 @@ async def groups(visit: Visit) -> Data:
 async def group(visit: Visit) -> Data:
     """One group."""
     view, name = visit.view, visit.segments["name"]
-    async with asyncio.timeout(2):
-        results = await describe_consumer_groups(view.cluster, [name])
-        committed = (await view.committed([name])).get(name, {})
-    if name in results.errors:
-        raise Refused(404, str(results.errors[name]))
-    described = results[name]
-    ends = await view.ends.get()
-    offsets = {} if isinstance(committed, KafkaError) else committed
-    total, rows = lag_of(offsets, ends.ends)
-    owners = {each: member for member in described.members for each in member.assignment}
-    known = {(each["topic"], each["partition"]) for each in rows}
-    rows += [
-        {"topic": key.topic, "partition": key.partition, "offset": None, "end": ends.ends.get(key), "lag": None}
-        for key in owners
-        if (key.topic, key.partition) not in known
-    ]
-    by_key = {(key.topic, key.partition): member for key, member in owners.items()}
-    for row in rows:
-        owner = by_key.get((row["topic"], row["partition"]))
-        row["member"] = None if owner is None else owner.client_id
-        row["host"] = None if owner is None else owner.host
+    watch = watch_of(view)
+    await watch.ready(0)
+    monitor = watch.monitor
+    try:
+        async with asyncio.timeout(WAIT_S):
+            results = await describe_consumer_groups(view.cluster, [name])
+            if name in results.errors:
+                raise Refused(404, str(results.errors[name]))
+            described = results[name]
+            listing = GroupListing(name, "consumer", described.state, described.type, described.coordinator)
+            (watched,) = await monitor.look([listing], members={name: described.members})
+    except TimeoutError:
+        raise NotAnswering(f"no answer within {WAIT_S:g} s") from None
+    history = monitor.history(name)
     return {
         "title": name,
         "name": name,
@@ -80,8 +171,28 @@ async def group(visit: Visit) -> Data:
         "type": described.type,
         "assignor": described.assignor,
         "coordinator": described.coordinator,
-        "lag": total,
-        "rows": sorted(rows, key=lambda each: (each["topic"], each["partition"])),
+        "lost": watched.lag.lost,
+        "error": watched.lag.error,
+        **numbers(watched, [sample.lag for sample in history]),
+        "history": [{"at": sample.at_s, "lag": sample.lag, "lag_s": sample.lag_s} for sample in history],
+        "rows": [
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "offset": each.offset,
+                "end": each.end,
+                "lag": each.lag,
+                "lag_s": each.lag_s,
+                "lost": each.lost,
+                "status": status.name,
+                "colour": COLOURS.get(status, "bad"),
+                "member": None if each.member is None else each.member.client_id,
+                "host": None if each.member is None else each.member.host,
+            }
+            for each, status in zip(
+                watched.lag.partitions, watched.statuses or [Status.OK] * len(watched.lag.partitions), strict=True
+            )
+        ],
         "members": [
             {
                 "id": member.member_id,
