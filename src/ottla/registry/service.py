@@ -12,11 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.client.cluster import Cluster
+from ottla.errors import KafkaError
 from ottla.registry import decisions, errors
 from ottla.registry.decisions import Checked, Decision, Outdated, Registration
 from ottla.registry.records import Content, Stored
 from ottla.registry.state import RegistryState, context_of
-from ottla.registry.topic import SchemasTopic
+from ottla.registry.topic import LogReplaced, SchemasTopic
 from ottla.registry.work import SchemaWork
 from ottla.schemas.languages import Source
 
@@ -24,6 +25,7 @@ logger = logging.getLogger("ottla.registry")
 
 WRITE_S = 30.0
 ATTEMPTS = 50
+READ_AGAIN_S = 1.0
 
 
 class Registry:
@@ -39,8 +41,28 @@ class Registry:
     async def start(self) -> None:
         """Read all schemas, then follow the topic."""
         await self._topic.open()
-        self._following = asyncio.create_task(self._topic.follow())
+        self._following = asyncio.create_task(self._follow())
         logger.info("read %d records of _schemas", self._topic.next_offset)
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                await self._topic.follow()
+            except LogReplaced as problem:
+                logger.error("topic _schemas is read again: %s", problem)
+            async with self._writes:
+                self.state = await self._read_again()
+
+    async def _read_again(self) -> RegistryState:
+        while True:
+            fresh = RegistryState()
+            try:
+                await self._topic.reopen(fresh.replay)
+                return fresh
+            except (KafkaError, LogReplaced, errors.RegistryError) as problem:
+                self._topic.failure = str(problem)
+                logger.warning("topic _schemas cannot be read: %s", problem)
+                await asyncio.sleep(READ_AGAIN_S)
 
     async def close(self) -> None:
         if self._following is not None:

@@ -4,8 +4,12 @@ All Ottla registries in front of one cluster write as the same idempotent produc
 gets the sequence after the last one that the writer has read, and the leader refuses any other. So a registry that did not see
 the newest records cannot append, wherever it runs, however long it was paused, and whatever became of the leader; and a batch
 that is sent again is stored once. No election is needed for that, and Apache Kafka holds to it as Ottla does. A partition
-forgets a producer after `producer.id.expiration.ms` of silence: then two writers may both get "stored" for the same sequence
-number, the second as a repetition of the first. Therefore a writer reads back what is at its offset before it answers.
+forgets a producer after `producer.id.expiration.ms` of silence, and then takes any sequence number: two writers may both get
+"stored" for the same one, the second as a repetition of the first, or one after the other. Therefore a writer reads back what
+is at its offset, and counts only what lies directly behind what it had read when it decided.
+
+An unclean election can take away records that were read, and somebody can delete the topic and make it again. `follow` raises
+`LogReplaced` then: everything is to be read again.
 
 Belongs to one event loop.
 """
@@ -49,12 +53,17 @@ LOST_RACE = frozenset(
 )
 
 Records = Sequence[tuple[bytes, bytes | None]]
+Replay = Callable[[bytes | None, bytes | None], None]
+
+
+class LogReplaced(Exception):
+    """The log does not hold what was read from it: the text says why."""
 
 
 class SchemasTopic:
     """Reads the topic into `replay`, and appends to it."""
 
-    def __init__(self, reading: Cluster, writing: Cluster, replay: Callable[[bytes | None, bytes | None], None]) -> None:
+    def __init__(self, reading: Cluster, writing: Cluster, replay: Replay) -> None:
         self._reading = reading
         """A cluster of its own: a fetch that waits must not hold up an append."""
         self._writing = writing
@@ -79,6 +88,13 @@ class SchemasTopic:
         end = (await self._fetch(0, self.next_offset))[1]
         while self.next_offset < end:
             end = max(end, await self._read(0))
+
+    async def reopen(self, replay: Replay) -> None:
+        """Read the topic from its begin into another state, after `LogReplaced`."""
+        self._replay, self.next_offset, self._sequence = replay, 0, 0
+        self._fingerprints.clear()
+        await self.open()
+        self.failure = None
 
     async def _find_or_create(self) -> None:
         try:
@@ -133,7 +149,7 @@ class SchemasTopic:
     # Reading
 
     async def follow(self) -> None:
-        """Read new records for ever."""
+        """Read new records for ever, or until `LogReplaced`."""
         while True:
             try:
                 await self._read(FETCH_WAIT_MS)
@@ -150,8 +166,11 @@ class SchemasTopic:
             topic = (await self._reading.metadata([TOPIC])).topics[0]
         except KafkaError:
             return
-        if not topic.error_code and topic.topic_id == self._topic_id:
-            self._leader = topic.partitions[0].leader_id
+        if topic.error_code:
+            return
+        if topic.topic_id != self._topic_id:
+            raise LogReplaced("it was deleted and made again")
+        self._leader = topic.partitions[0].leader_id
 
     async def _read(self, wait_ms: int) -> int:
         """Replay what is there, and return the high watermark."""
@@ -177,6 +196,10 @@ class SchemasTopic:
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and offset < data.log_start_offset:
             self.next_offset = data.log_start_offset  # the records before were deleted
             return b"", data.high_watermark
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise LogReplaced(
+                f"it ends before offset {offset}, up to which it was read: records were lost in an unclean election"
+            )
         if data.error_code:
             raise exception_of(data.error_code)
         return bytes(data.records or b""), data.high_watermark  # type: ignore[arg-type]
@@ -203,8 +226,8 @@ class SchemasTopic:
     # Appending
 
     async def append(self, records: Records, timeout_s: float) -> bool:
-        """Store records as one batch after all that was read, and read them back. False if another registry was quicker:
-        its records are replayed then.
+        """Store records as one batch after all that was read, and read them back. False if another registry was quicker: its
+        records are replayed then, and the caller decides again.
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -216,9 +239,11 @@ class SchemasTopic:
                 50002,
                 f"the records were not stored within {timeout_s:g} s{why}. They may be stored later: look before a retry",
             ) from None
+        except LogReplaced as problem:  # `follow` finds it, too
+            raise RegistryError(500, 50001, f"topic {TOPIC} is read again, because {problem}: try again in a moment") from None
 
     async def _append(self, records: Records) -> bool:
-        now_ms = int(time.time() * 1000)
+        now_ms, expected = int(time.time() * 1000), self.next_offset
         rows = [(now_ms, key, value, ()) for key, value in records]
         batch = build_produce_batch(rows, producer_id=PRODUCER_ID, producer_epoch=PRODUCER_EPOCH, base_sequence=self._sequence)
         while True:
@@ -236,7 +261,7 @@ class SchemasTopic:
                 await asyncio.sleep(RETRY_S)
                 await self._find_leader()
         await self._read_until(offset + len(records))
-        return self._fingerprints.get(offset) == _fingerprint(records)
+        return offset == expected and self._fingerprints.get(offset) == _fingerprint(records)
 
     async def _produce(self, batch: bytes) -> int:
         data = PartitionProduceData(index=0, records=batch)
