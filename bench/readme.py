@@ -50,7 +50,11 @@ def rows_of(name: str) -> dict[str, str]:
         return {row.key: line(row.what, row.unit, row.others, row.other_name, row.ottla, row.ratio) for row in compared}
     other = SPARK if name == "spark" else APACHE
     figures = Results.from_json(kept).figures
-    return {key: line(each.what, each.unit, each.other, other, each.ottla, each.ratio) for key, each in figures.items()}
+    return {
+        key: line(each.what, each.unit, each.other, other, each.ottla, each.ratio)
+        for key, each in figures.items()
+        if each.other  # a few are held to a limit alone
+    }
 
 
 def line(what: str, unit: str, others: list[float], other: str, ottla: list[float], ratio: float) -> str:

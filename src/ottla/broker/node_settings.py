@@ -37,6 +37,7 @@ def net_settings(config: BrokerConfig) -> NetSettings:
         max_connections_per_ip=config.max_connections_per_ip,
         max_connections_per_ip_overrides=config.max_connections_per_ip_overrides,
         max_connection_creation_rate=config.max_connection_creation_rate,
+        quota_windows=quota_windows(config)[0],
         listener_limits={
             each.name: ListenerLimits(config.max_connections_of(each.name), config.max_connection_creation_rate_of(each.name))
             for each in config.listeners

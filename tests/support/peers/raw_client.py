@@ -31,8 +31,10 @@ class RawClient:
         client_id: str | None = "raw",
         timeout_s: float = 60,
         tls: ssl.SSLContext | None = None,
+        source: str = "",
     ) -> None:
-        self._socket = socket.create_connection((host, port), timeout=timeout_s)
+        """`source` is the address to connect from."""
+        self._socket = socket.create_connection((host, port), timeout_s, (source, 0) if source else None)
         if tls is not None:
             self._socket = tls.wrap_socket(self._socket, server_hostname=host)
         self._client_id = client_id

@@ -54,6 +54,14 @@ def test_partial_run_replaces_only_its_own_figures(results: Results) -> None:
     assert "| start, ms | 2,000 Apache Kafka | 100 | 0.05 |" in readme.README.read_text()
 
 
+@pytest.mark.usefixtures("documents")
+def test_row_of_ottla_alone_is_held_to_its_limit(results: Results) -> None:
+    results.add([Figure("secure:cached", "decision", "µs", [], [0.2], at_most(1.0), [5.0], "the limit")])
+    report.keep(results)
+    shown = "| decision, µs (the limit: 5.00) | – | 0.20 | 0.04 of the limit | ≤ 1 × | reached |"
+    assert shown in report.DETAIL.read_text(encoding="utf-8")
+
+
 @pytest.mark.skipif(not report.RESULTS.exists(), reason="no run has been kept yet: make bench")
 def test_documents_and_plot_show_the_kept_run() -> None:
     kept = report.load()

@@ -1,36 +1,38 @@
 """Limits for connections: in all, on one listener, from one address, and how many new ones per second.
 
 A connection above its address's limit is closed at once. At the other limits new connections wait in the listeners' backlog, as
-in Kafka, until others have ended or the second is over. Brokers must not wait for clients: if the inter-broker listener is one
-of several, it ignores max.connections, and a connection of another listener is closed instead. Decides and counts; touches no
-stream. One event loop.
+in Kafka, until others have ended or the rate allows them. Brokers must not wait for clients: if the inter-broker listener is
+one of several, it ignores max.connections and max.connection.creation.rate, and a connection of another listener is closed
+instead. Decides and counts; touches no stream. One event loop.
 """
 
 from __future__ import annotations
 
 from ottla.broker.net.settings import NO_LIMIT, ListenerLimits, NetSettings
+from ottla.broker.requests.quotas import Rate, Windows
 
-WINDOW_S = 1.0
 NO_LIMITS = ListenerLimits()
 
 
 class CreationRate:
-    """How many connections were made in the current second."""
+    """How many connections were made in the last windows. As in Kafka a burst may use all of them, and what is above the limit
+    waits for a window at most."""
 
-    __slots__ = ("_count", "_ends_s")
+    __slots__ = ("_rate", "_size_s", "_until_s")
 
-    def __init__(self) -> None:
-        self._count = 0
-        self._ends_s = 0.0
+    def __init__(self, windows: Windows) -> None:
+        self._rate = Rate(windows)
+        self._size_s = windows.size_s
+        self._until_s = 0.0
 
-    def count(self, now_s: float) -> None:
-        if now_s >= self._ends_s:
-            self._ends_s, self._count = now_s + WINDOW_S, 0
-        self._count += 1
+    def count(self, limit: int, now_s: float) -> None:
+        if limit != NO_LIMIT:
+            self._rate.add(1, now_s)
+            self._until_s = now_s + min(self._rate.delay_s(limit, now_s), self._size_s)
 
     def wait_s(self, limit: int, now_s: float) -> float:
-        """How long until another connection may be accepted; 0: at once."""
-        return self._ends_s - now_s if self._count >= limit and now_s < self._ends_s else 0.0
+        """How long until another connection may be accepted; not positive: at once."""
+        return 0.0 if limit == NO_LIMIT else self._until_s - now_s
 
 
 class ListenerCount:
@@ -38,12 +40,12 @@ class ListenerCount:
 
     __slots__ = ("is_protected", "name", "open", "rate")
 
-    def __init__(self, name: str, is_protected: bool = False) -> None:
+    def __init__(self, name: str, windows: Windows, is_protected: bool = False) -> None:
         self.name = name
         self.is_protected = is_protected
         """Whether it is the inter-broker listener and there are other listeners."""
         self.open = 0
-        self.rate = CreationRate()
+        self.rate = CreationRate(windows)
 
 
 class ConnectionLimits:
@@ -55,7 +57,7 @@ class ConnectionLimits:
         self.settings = settings
         self._open = 0
         self._by_host: dict[str, int] = {}
-        self._rate = CreationRate()
+        self._rate = CreationRate(settings.quota_windows)
 
     def refusal(self, host: str) -> str | None:
         """Why a connection from `host` is refused; None: it is accepted."""
@@ -68,8 +70,9 @@ class ConnectionLimits:
         self._open += 1
         listener.open += 1
         self._by_host[host] = self._by_host.get(host, 0) + 1
-        self._rate.count(now_s)
-        listener.rate.count(now_s)
+        listener.rate.count(self._own(listener).max_connection_creation_rate, now_s)
+        if not listener.is_protected:
+            self._rate.count(self.settings.max_connection_creation_rate, now_s)
 
     def remove(self, listener: ListenerCount, host: str) -> None:
         self._open -= 1
@@ -92,11 +95,11 @@ class ConnectionLimits:
         return self._open - self.settings.max_connections
 
     def wait_s(self, listener: ListenerCount, now_s: float) -> float:
-        """How long new connections have to wait because of max.connection.creation.rate."""
-        node_rate, own_rate = self.settings.max_connection_creation_rate, self._own(listener).max_connection_creation_rate
-        if node_rate == own_rate == NO_LIMIT:
-            return 0.0
-        return max(self._rate.wait_s(node_rate, now_s), listener.rate.wait_s(own_rate, now_s))
+        """How long new connections have to wait because of max.connection.creation.rate; not positive: they need not."""
+        own_s = listener.rate.wait_s(self._own(listener).max_connection_creation_rate, now_s)
+        if listener.is_protected:
+            return own_s
+        return max(own_s, self._rate.wait_s(self.settings.max_connection_creation_rate, now_s))
 
     def _own(self, listener: ListenerCount) -> ListenerLimits:
         return self.settings.listener_limits.get(listener.name, NO_LIMITS)

@@ -68,7 +68,7 @@ class OpenListener:
     def __init__(
         self, name: str, is_controller: bool, is_protected: bool, limits: ConnectionLimits, security: ListenerSecurity
     ) -> None:
-        self.count = ListenerCount(name, is_protected)
+        self.count = ListenerCount(name, limits.settings.quota_windows, is_protected)
         self.security = security
         self.logins: ListenerLogins | None = None
         """None: it has no SASL."""
@@ -332,18 +332,19 @@ class Listeners:
     def _admit(self) -> None:
         """Pause or resume every listener, as the limits require now."""
         now_s = asyncio.get_running_loop().time()
-        wait_s = 0.0
+        waits_s: list[float] = []
         for listener in self._listeners:
             own_wait_s = listener.limits.wait_s(listener.count, now_s)
-            wait_s = max(wait_s, own_wait_s)
+            if own_wait_s > 0:
+                waits_s.append(own_wait_s)
             should_pause = not self._is_serving or own_wait_s > 0 or listener.limits.is_full(listener.count)
             if should_pause and not listener.is_paused:
                 listener.handle.pause()
             elif listener.is_paused and not should_pause:
                 listener.handle.resume()
             listener.is_paused = should_pause
-        if wait_s > 0 and self._rate_timer is None:
-            self._rate_timer = asyncio.get_running_loop().call_later(wait_s, self._rate_waited)
+        if waits_s and self._rate_timer is None:
+            self._rate_timer = asyncio.get_running_loop().call_later(min(waits_s), self._rate_waited)
 
     def _rate_waited(self) -> None:
         self._rate_timer = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ottla.broker.requests.quotas import Windows
 from ottla.config.broker_security import ListenerSecurity
 
 NO_LIMIT = 2_147_483_647
@@ -34,6 +35,8 @@ class NetSettings(NamedTuple):
     max_connections_per_ip_overrides: Mapping[str, int] = MappingProxyType({})
     """By address, as text."""
     max_connection_creation_rate: int = NO_LIMIT
+    quota_windows: Windows = Windows()
+    """Over which the rates of new connections are measured."""
     listener_limits: Mapping[str, ListenerLimits] = MappingProxyType({})
     """By the listener's name; a listener without an entry has no limits of its own."""
     listener_security: Mapping[str, ListenerSecurity] = MappingProxyType({})

@@ -1,6 +1,7 @@
 """Decides on AlterClientQuotas: limits for users, client ids and addresses. Pure.
 
-Each entity of a request succeeds or fails on its own. What would change nothing writes nothing.
+Each entity of a request succeeds or fails on its own; of one that comes twice the first entry counts, and its answer is an
+error, as in Kafka. What would change nothing writes nothing.
 """
 
 from __future__ import annotations
@@ -45,9 +46,14 @@ def alter_client_quotas(
     """Set and remove limits; with `validate_only`, write nothing."""
     response = AlterClientQuotasResponse()
     records: list[Message] = []
+    answers: dict[QuotaEntity, AlterClientQuotasResponseEntryData] = {}
     for entry in request.entries:
         entity = quota_entity((part.entity_type, part.entity_name) for part in entry.entity)
-        answer = AlterClientQuotasResponseEntryData(error_message=None)
+        if entity in answers:
+            repeated = _refused(f"{_text_of(entity)} comes more than once: only the first of its changes are made")
+            answers[entity].error_code, answers[entity].error_message = repeated.code, str(repeated)
+            continue
+        answer = answers[entity] = AlterClientQuotasResponseEntryData(error_message=None)
         answer.entity = [AlterClientQuotasResponseEntityData(entity_type=type_, entity_name=name) for type_, name in entity]
         response.entries.append(answer)
         try:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.support.nodes.net_server import FrameClient, produce, shake
 from ottla.broker.net.listeners import socket_options
 from ottla.broker.net.settings import ListenerLimits, NetSettings
 from ottla.broker.requests.memory import GRACE_S
+from ottla.broker.requests.quotas import Windows
 from ottla.config.listeners import Listener
 from ottla.env import AddressRefused
 from ottla.wire.messages.produce import ProduceResponse
@@ -155,18 +157,27 @@ def test_a_listener_has_its_own_limit(play: Play) -> None:
     play(act, NetSettings(listener_limits={"PLAINTEXT": ListenerLimits(max_connections=1)}))
 
 
-def test_new_connections_above_the_creation_rate_wait(play: Play) -> None:
+@pytest.mark.parametrize("of_listener", [False, True], ids=["of the node", "of a listener"])
+def test_new_connections_above_the_creation_rate_wait(play: Play, of_listener: bool) -> None:
+    """With two windows of a second, those of one second come at once."""
+
     async def act(stage: Any) -> None:
         loop = asyncio.get_running_loop()
         begun_s = loop.time()
-        clients = [await stage.client(f"host-{number}") for number in range(25)]
-        for client in clients:
+        served_s = []
+        for number in range(40):
+            client = await stage.client(f"host-{number}")
             client.send(shake("ping", 1))
-        for client in clients:
             await client.frame()
-        assert 2.0 <= loop.time() - begun_s < 2.5
+            served_s.append(loop.time() - begun_s)
+        assert served_s[9] < 0.1 <= served_s[11]
+        assert 2.0 <= served_s[-1] < 4.0
+        assert max(late - early for early, late in pairwise(served_s)) <= 1.1
 
-    play(act, NetSettings(max_connection_creation_rate=10))
+    windows = Windows(2, 1.0)
+    limits = {"PLAINTEXT": ListenerLimits(max_connection_creation_rate=10)}
+    settings = NetSettings(listener_limits=limits) if of_listener else NetSettings(max_connection_creation_rate=10)
+    play(act, settings._replace(quota_windows=windows))
 
 
 def test_idle_connections_are_closed_and_busy_ones_are_not(play: Play, caplog: pytest.LogCaptureFixture) -> None:
