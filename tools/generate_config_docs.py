@@ -17,7 +17,7 @@ from ottla.config.dynamic import FIXED_HERE
 from ottla.config.group_keys import GROUP_KEYS, GROUP_SYNONYMS
 from ottla.config.keys import ConfigKey
 from ottla.config.notices import REMOVED
-from ottla.config.topic_keys import TOPIC_KEYS, TOPIC_SYNONYMS, TOPIC_WITHOUT_EFFECT
+from ottla.config.topic_keys import CONFLUENTS, TOPIC_KEYS, TOPIC_SYNONYMS, TOPIC_WITHOUT_EFFECT
 from ottla.config.values import format_value
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
@@ -46,7 +46,7 @@ def render() -> str:
     words = documentation()
     honoured = [key for key in BROKER_KEYS.values() if key.name in words]
     accepted = [key for key in BROKER_KEYS.values() if key.name not in words and not key.internal]
-    topics = [key for key in TOPIC_KEYS.values() if not key.internal]
+    topics = [key for key in TOPIC_KEYS.values() if not key.internal or key.name.startswith(CONFLUENTS)]
     return "\n".join(
         [
             HEAD,

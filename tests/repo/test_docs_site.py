@@ -160,6 +160,7 @@ RUN_BY = {
     "metrics": "tests/unit/broker/test_metrics.py",
     "pipelines": "tests/spark/pipelines/test_pages.py",
     "pipelines-in-production": "tests/spark/pipelines/test_pages.py",
+    "schema-checks": "tests/compat/registry/test_schema_validation.py",
     "security": "tests/compat/security/test_security_page.py",
     "service": "tests/unit/cli/service/test_service.py",
     "spark": "tests/spark/test_reference_page.py",

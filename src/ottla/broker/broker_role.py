@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 _BACK_S = 0.05
 
 
+def _stop_asking(services: Services) -> None:
+    if services.schema_subjects is not None:
+        services.schema_subjects.close()
+
+
 class BrokerRole:
     """The broker of one node. `is_local`: the only controller is in this process. `on_broken` is called when it must stop."""
 
@@ -151,6 +156,7 @@ class BrokerRole:
         services.replication.start()
         stopping.push_async_callback(services.replication.stop)
         services.coordinators.follow()
+        stopping.callback(_stop_asking, services)
         services.moves.start()
         stopping.push_async_callback(services.moves.stop)
         return services

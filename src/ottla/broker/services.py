@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ottla.broker.requests.authorization import Authorization
     from ottla.broker.requests.quotas import ClientQuotas
     from ottla.broker.requests.scheduler import Scheduler
+    from ottla.broker.requests.schema_subjects import SchemaSubjects
     from ottla.broker.requests.throttle import Throttling
     from ottla.broker.runtime.cluster_metrics import ElectionCounter
     from ottla.broker.runtime.controller import ControllerRuntime
@@ -60,3 +61,5 @@ class Services(NodeServices):
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
     coordinators: Coordinators
+    schema_subjects: SchemaSubjects | None = None
+    """What the schema registry has said; None until a topic's schema ids are checked."""

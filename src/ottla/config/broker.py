@@ -88,6 +88,10 @@ class BrokerConfig(Snapshot):
     num_replica_alter_log_dirs_threads: int | None
     replica_alter_log_dirs_io_max_bytes_per_second: int
 
+    # The schema registry that topics' schema ids are checked with.
+    confluent_basic_auth_user_info: str | None
+    confluent_schema_registry_url: tuple[str, ...]
+
     # Ottla's own.
     ottla_check_enable: bool
     ottla_max_groups: int

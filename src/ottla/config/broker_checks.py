@@ -47,6 +47,13 @@ def check_combinations(config: BrokerConfig) -> None:
                 "cordoned.log.dirs",
                 f"cordoned.log.dirs has {directory}, which log.dirs does not: only directories of this node count",
             )
+    for url in config.confluent_schema_registry_url:
+        if not url.startswith(("http://", "https://")) or "@" in url:
+            raise InvalidConfig(
+                "confluent.schema.registry.url",
+                "confluent.schema.registry.url must be a comma-separated list of http://HOST:PORT; a login belongs into "
+                "confluent.basic.auth.user.info",
+            )
     _check_groups(config)
     topics = config.log.topic_defaults
     if topics.min_compaction_lag_ms > topics.max_compaction_lag_ms:

@@ -36,6 +36,14 @@ _WORDS: dict[str, str] = {
     "broker.id": "The older name of node.id.",
     "broker.rack": "The rack of the broker. Replicas of one partition are spread over racks.",
     "broker.session.timeout.ms": "How long the controller waits for a broker's heartbeat before it moves leadership away.",
+    "confluent.basic.auth.user.info": (
+        "The login for confluent.schema.registry.url, as user:password. Confluent Server's setting; Kafka does not have it."
+    ),
+    "confluent.schema.registry.url": (
+        "The schema registry that is asked about the schema ids of records, for topics with confluent.value.schema.validation "
+        "or confluent.key.schema.validation: http://HOST:PORT, or several, separated by commas. `ottla up` sets it to its own "
+        "registry. Confluent Server's setting; Kafka does not have it."
+    ),
     "connection.failed.authentication.delay.ms": "How late a failed login is answered, so that guessing passwords takes long.",
     "connections.max.reauth.ms": (
         "How long a session lasts after a login; 0: without end. Clients log in again before, on the same connection. For one "

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from ottla.config.topic_keys import DAY_MS, HOUR_MS, MINUTE_MS, TOPIC_KEYS
+from ottla.config.topic_keys import DAY_MS, HOUR_MS, MINUTE_MS, SUBJECT_STRATEGIES, TOPIC_KEYS
 from ottla.config.values import LONG_MAX, InvalidConfig
 
 
@@ -24,6 +24,10 @@ class LogConfig:
     compression_lz4_level: int = 9
     compression_type: str = "producer"
     compression_zstd_level: int = 3
+    confluent_key_schema_validation: bool = False
+    confluent_key_subject_name_strategy: str = SUBJECT_STRATEGIES[0]
+    confluent_value_schema_validation: bool = False
+    confluent_value_subject_name_strategy: str = SUBJECT_STRATEGIES[0]
     delete_retention_ms: int = DAY_MS
     file_delete_delay_ms: int = MINUTE_MS
     flush_messages: int = LONG_MAX
@@ -54,6 +58,8 @@ class LogConfig:
     segment_ms: int = 7 * DAY_MS
     unclean_leader_election_enable: bool = False
 
+    checks_schemas: bool = field(init=False)
+    """Whether the schema ids of keys or values are checked before records are appended."""
     compact: bool = field(init=False)
     """Whether cleanup.policy has `compact`."""
     delete: bool = field(init=False)
@@ -64,7 +70,8 @@ class LogConfig:
     """The age at which a segment is rolled: segment.ms, or max.compaction.lag.ms if that is less and the topic is compacted."""
 
     def __post_init__(self) -> None:
-        derive = object.__setattr__  # the class is frozen; these four follow from the fields above
+        derive = object.__setattr__  # the class is frozen; these five follow from the fields above
+        derive(self, "checks_schemas", self.confluent_key_schema_validation or self.confluent_value_schema_validation)
         derive(self, "compact", "compact" in self.cleanup_policy)
         derive(self, "delete", "delete" in self.cleanup_policy)
         derive(self, "is_append_time", self.message_timestamp_type == "LogAppendTime")

@@ -41,6 +41,13 @@ _LIST, _LONG, _STRING = ConfigType.LIST, ConfigType.LONG, ConfigType.STRING
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 
+_STRATEGY_NAMES = ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy")
+SUBJECT_STRATEGIES = (*(f"io.confluent.kafka.serializers.subject.{name}" for name in _STRATEGY_NAMES), *_STRATEGY_NAMES)
+"""Confluent's spellings, and the same without the package."""
+
+CONFLUENTS = "confluent."
+"""Settings that Apache Kafka does not have: Confluent Server's. They are shown where they are set."""
+
 TOPIC_KEYS = ConfigTable(
     "topic",
     [
@@ -75,6 +82,40 @@ TOPIC_KEYS = ConfigTable(
             3,
             between(-131072, 22),
             "The compression level when the broker compresses with zstd.",
+        ),
+        _key(
+            "confluent.key.schema.validation",
+            _BOOLEAN,
+            False,
+            None,
+            "Refuse records whose key does not say by which schema it was written, or names one that the schema registry does "
+            "not have under a subject of this topic. Records without a key pass. As Confluent Server's.",
+            internal=True,
+        ),
+        _key(
+            "confluent.key.subject.name.strategy",
+            _STRING,
+            SUBJECT_STRATEGIES[0],
+            one_of(*SUBJECT_STRATEGIES),
+            "Which subjects the schemas of keys may be in: those of the topic (`topic-key`), of the record's full name "
+            "(`...RecordNameStrategy`), or of both (`topic-name`, `...TopicRecordNameStrategy`).",
+            internal=True,
+        ),
+        _key(
+            "confluent.value.schema.validation",
+            _BOOLEAN,
+            False,
+            None,
+            "The same for values. Records without a value (tombstones) pass.",
+            internal=True,
+        ),
+        _key(
+            "confluent.value.subject.name.strategy",
+            _STRING,
+            SUBJECT_STRATEGIES[0],
+            one_of(*SUBJECT_STRATEGIES),
+            "The same as confluent.key.subject.name.strategy, for values: `topic-value` by default.",
+            internal=True,
         ),
         _key(
             "delete.retention.ms",

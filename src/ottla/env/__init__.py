@@ -21,6 +21,7 @@ from ottla.env.net import AddressRefused, Listener, Network, Sendable, SocketOpt
 from ottla.env.tls import TlsFailed, TlsOptions
 from ottla.env.usage import ProcessUsage
 from ottla.env.work import (
+    Await,
     HelperDied,
     Helpers,
     HelperWorld,
@@ -38,6 +39,7 @@ __all__ = [
     "FILE_BYTES_MAX",
     "SMALL_FILE_BYTES_MAX",
     "AddressRefused",
+    "Await",
     "Buffer",
     "Clock",
     "DirectoryLock",

@@ -9,6 +9,7 @@ A helper's job is a module with `async def run_job(job, world) -> result`. The m
 itself: it is handed a `HelperWorld`, so the same job runs in a child process and in the simulator.
 """
 
+from asyncio import Future
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -62,9 +63,16 @@ class Reserve(NamedTuple):
     """Whether the request is a follower's fetch: those do not wait for clients' requests, which may wait for the follower."""
 
 
-Steps = Generator[OffLoop | Reserve | None, Any, T]
-"""Work in steps. It yields None where others may run, an `OffLoop`, and is sent what that returned or thrown what it raised, or
-a `Reserve`.
+class Await(NamedTuple):
+    """Wait for something that another task does. The work is sent what that returns, or thrown what it raises."""
+
+    begin: Callable[[], Future[Any]]
+    """Begins it, on the loop."""
+
+
+Steps = Generator[OffLoop | Reserve | Await | None, Any, T]
+"""Work in steps. It yields None where others may run, an `OffLoop`, and is sent what that returned or thrown what it raised, a
+`Reserve` or an `Await`.
 
 Whatever it has read may have changed after a `yield`. Closing the generator abandons the work.
 """

@@ -15,6 +15,7 @@ from ottla.ids import Uuid
 if TYPE_CHECKING:
     from ottla.env.key_sets import KeySets
     from ottla.env.loop_watch import LoopWatch
+    from ottla.env.schema_registry import SchemaRegistries
     from ottla.env.system import SystemReader
 
 
@@ -62,5 +63,7 @@ class World(NamedTuple):
     """Reads facts about the machine; None: it is not looked at, as in the simulator and for brokers in users' tests."""
     supervisor: Supervisor | None = None
     """The service manager; None: this process was started by something else."""
+    schema_registries: SchemaRegistries | None = None
+    """Asks schema registries; None: there is nobody to ask, as in the simulator."""
     return_memory: Callable[[], None] | None = None
     """Hands freed memory back to the system, in a worker thread; None: there is nothing to hand back, as in the simulator."""

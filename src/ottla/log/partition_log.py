@@ -26,6 +26,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.config.topic import LogConfig
@@ -199,7 +200,9 @@ class PartitionLog(LogTail):
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._config = config
-        self.limits = BatchLimits(config, RecordWalk(), self.options.inspection or Inspection())
+        # Where schema ids are checked, no batch takes the fast path: so it need not ask whether they are.
+        limiting = replace(config, max_message_bytes=-1) if config.checks_schemas else config
+        self.limits = BatchLimits(limiting, RecordWalk(), self.options.inspection or Inspection())
         self.segment_bytes = config.segment_bytes
         self.segment_age_max_ms = config.segment_age_max_ms
         self.flush_messages = config.flush_messages

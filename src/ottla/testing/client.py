@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from ottla.client.admin.configs import ConfigResource, ConfigResourceType, alter_configs
 from ottla.client.admin.offsets import list_offsets
 from ottla.client.admin.topic_descriptions import list_topics
 from ottla.client.admin.topics import BROKER_DEFAULT, NewTopic, create_topics, delete_topics
@@ -80,6 +81,11 @@ class Client:
 
     def close(self) -> None:
         self.cluster.close()
+
+    async def set_for_all_brokers(self, name: str, value: str) -> None:
+        """Change a broker setting at run time."""
+        everywhere = ConfigResource(ConfigResourceType.BROKER, "")
+        (await alter_configs(self.cluster, {everywhere: {name: value}})).raise_first()
 
     # Topics
 

@@ -45,6 +45,7 @@ __tracebackhide__ = True  # for pytest: a test that fails shows the line that ca
 
 _ABANDON_S = 5.0
 _REPORT_S = 5.0
+REGISTRY_SETTING = "confluent.schema.registry.url"
 REPORT = "report"
 """A command of `runner.py`, which is not imported here: it loads the broker."""
 
@@ -68,6 +69,8 @@ class Helpers(ABC):
         self.started: float | None = None
         """When the first start was done."""
         self._registry: RegistryThread | None = None
+        self._config: dict[str, object] = {}
+        """The settings that the test gives."""
 
     # The schema registry
 
@@ -82,6 +85,9 @@ class Helpers(ABC):
                 raise ImportError(text, name=missing.name) from None
             self._registry = RegistryThread(admin_settings(servers, config=dict(config), keywords={}))
             self._registry.start()
+            if REGISTRY_SETTING not in self._config:  # so that topics can have their schema ids checked
+                url = self._registry.url
+                self.run(self._help(lambda client: client.set_for_all_brokers(REGISTRY_SETTING, url)))
         return self._registry.url
 
     def close_registry(self) -> None:

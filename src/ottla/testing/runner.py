@@ -32,6 +32,7 @@ from ottla.env.real.loop_watch import RealLoopWatch
 from ottla.env.real.net import RealNetwork
 from ottla.env.real.randomness import RealRandomness
 from ottla.env.real.workers import ThreadWorkers, compute_workers
+from ottla.env.real.world import LazySchemaRegistries
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.testing.cluster.network import CuttableNetwork
 from ottla.testing.cluster.settings import NODE_LISTENER
@@ -252,7 +253,17 @@ def killable_world(*, is_synced: bool) -> Iterator[World]:
     workers, compute, watch = ThreadWorkers(), compute_workers(), RealLoopWatch()
     disk = LockedDisk(workers) if is_synced else UnsyncedDisk(workers)
     try:
-        yield World(disk, RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers(), None, watch, compute)
+        yield World(
+            disk,
+            RealClock(),
+            RealNetwork(),
+            RealRandomness(),
+            ProcessHelpers(),
+            None,
+            watch,
+            compute,
+            schema_registries=LazySchemaRegistries(),
+        )
     finally:
         watch.stop()
         compute.close()

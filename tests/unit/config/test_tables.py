@@ -9,7 +9,7 @@ from ottla.config.broker_keys import BROKER_KEYS, base_name
 from ottla.config.broker_table import BROKER_ROWS
 from ottla.config.keys import ConfigKey, ConfigTable
 from ottla.config.topic import LogConfig
-from ottla.config.topic_keys import HOUR_MS, MINUTE_MS, TOPIC_KEYS, TOPIC_SYNONYMS
+from ottla.config.topic_keys import CONFLUENTS, HOUR_MS, MINUTE_MS, TOPIC_KEYS, TOPIC_SYNONYMS
 from ottla.config.values import InvalidConfig, Value, format_value
 
 SECTIONS = (Path(__file__).parent / "data" / "kafka_configs.txt").read_text().split("== ")[1:]
@@ -35,8 +35,10 @@ def test_topic_setting_is_kafkas(row: list[str]) -> None:
     assert facts_of(TOPIC_KEYS[name]) == (type_, default, importance)
 
 
-def test_topic_settings_are_all_of_kafkas_and_one_internal() -> None:
-    assert set(TOPIC_KEYS) - {row[0] for row in ROWS["topic"]} == {"internal.segment.bytes"}
+def test_topic_settings_are_all_of_kafkas_one_internal_and_confluents() -> None:
+    others = set(TOPIC_KEYS) - {row[0] for row in ROWS["topic"]}
+    assert {name for name in others if not name.startswith(CONFLUENTS)} == {"internal.segment.bytes"}
+    assert all(TOPIC_KEYS[name].internal for name in others), "shown only where they are set"
     assert {row[0] for row in ROWS["topic"]} <= set(TOPIC_KEYS)
 
 

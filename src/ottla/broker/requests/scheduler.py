@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ottla.broker.requests.context import Handled, Pending
 from ottla.broker.requests.memory import RequestMemory, RoundRobin, Share
-from ottla.env import InlineWorkers, OffLoop, Steps, Workers
+from ottla.env import Await, InlineWorkers, OffLoop, Steps, Workers
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
@@ -107,6 +107,9 @@ class SlicedWork(Pending):
                 if isinstance(wanted, OffLoop):
                     scheduler.run_off_loop(self._context.connection.id, self, wanted)
                     return
+                if isinstance(wanted, Await):
+                    wanted.begin().add_done_callback(self._awaited)
+                    return
                 if wanted is not None and not scheduler.memory.reserve(self._context.connection.id, self, wanted):
                     return
                 if scheduler.now_s() >= until_s:
@@ -176,6 +179,14 @@ class SlicedWork(Pending):
             return  # its connection has gone
         self._value_sent, self._failure_sent = value, failure
         self._scheduler.put(self._context.connection.id, self.take_slice)
+
+    def _awaited(self, ended: asyncio.Future[Any]) -> None:
+        if ended.cancelled():
+            self.resume(None, asyncio.CancelledError())
+        elif (failure := ended.exception()) is not None:
+            self.resume(None, failure)
+        else:
+            self.resume(ended.result(), None)
 
     def end_if_gone(self) -> None:
         end_if_gone = self._context.connection.end_if_gone

@@ -25,7 +25,7 @@ from ottla.broker.secure_settings import secured
 from ottla.cli.common.output import escape, print_json, warn
 from ottla.cli.common.settings import CONFIG_VARIABLE, ENVIRONMENT_VARIABLE
 from ottla.cli.node.cluster_child import STOP_S_MAX
-from ottla.cli.node.companions import Companions, add_console, add_registry
+from ottla.cli.node.companions import Companions, add_console, add_registry, registry_settings
 from ottla.cli.node.control import ControlServer
 from ottla.cli.node.secure import client_file, first_user, node_security
 from ottla.cli.node.start_check import addresses, check_ports
@@ -444,8 +444,9 @@ def up_cluster(
         plain = cluster_settings(host, ports, str(data))
         voters = [{**(settings if security is None else secured(settings, security)), **overrides} for settings in plain]
 
+        registry = registry_settings(companions, host, overrides) if has_registry else {}
         for settings in voters:
-            settings |= metrics(int(settings["node.id"]))
+            settings |= metrics(int(settings["node.id"])) | registry
 
         def new_node(node_id: int) -> dict[str, str]:
             return further_node(voters[0], host, port and port + node_id - 1, node_id, data) | metrics(node_id)

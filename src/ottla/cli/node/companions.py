@@ -8,12 +8,13 @@ input is a pipe from here.
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import os
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,6 +22,9 @@ from typing import Self
 from ottla.errors import OttlaError
 
 LISTEN_FD = "--listen-fd"
+REGISTRY = "schema registry"
+REGISTRY_PORT = 8081
+REGISTRY_SETTING = "confluent.schema.registry.url"
 STOP_S = 10.0
 PORTS_AFTER = 9
 BACKLOG = 128
@@ -85,12 +89,20 @@ class Companions:
 
     def __init__(self) -> None:
         self.services: list[Companion] = []
+        self._reserved: dict[str, socket.socket] = {}
 
     def add(self, name: str, host: str, port: int, command: Sequence[str]) -> None:
         """Open a port for a service, or one of the ports after it, and begin to watch it."""
-        companion = Companion(name, listen(host, port, or_next=PORTS_AFTER), command)
+        listener = self._reserved.pop(name, None) or listen(host, port, or_next=PORTS_AFTER)
+        companion = Companion(name, listener, command)
         companion.watch(asyncio.get_running_loop())
         self.services.append(companion)
+
+    def reserve(self, name: str, host: str, port: int) -> str:
+        """Open the port of a service that is added later; returns its address. Connections wait until then."""
+        listener = self._reserved[name] = listen(host, port, or_next=PORTS_AFTER)
+        url = url_of(listener)
+        return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
     def lines(self) -> list[str]:
         """What to tell people."""
@@ -106,15 +118,25 @@ class Companions:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for each in self.services:
             each.close()
+        for listener in self._reserved.values():
+            listener.close()
+
+
+def registry_settings(companions: Companions, host: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """The setting by which nodes ask the registry that `add_registry` starts, unless `settings` name another one."""
+    # One package of the extra stands for all: this is before the node is up, and `cli.registry` takes 48 ms to import.
+    if REGISTRY_SETTING in settings or importlib.util.find_spec("starlette") is None:
+        return {}
+    return {REGISTRY_SETTING: companions.reserve(REGISTRY, host, REGISTRY_PORT)}
 
 
 def add_registry(companions: Companions, host: str, servers: str, client_properties: Path | None) -> None:
     """A schema registry for the node or cluster at `servers`, if its packages are installed."""
-    from ottla.cli.registry import PORT, missing_packages  # late: after the node is up
+    from ottla.cli.registry import missing_packages  # late: after the node is up
 
     if not missing_packages():
         login = () if client_properties is None else ("--command-config", str(client_properties))
-        companions.add("schema registry", host, PORT, ("registry", "-b", servers, *login))
+        companions.add(REGISTRY, host, REGISTRY_PORT, ("registry", "-b", servers, *login))
 
 
 def add_console(companions: Companions, host: str, servers: str, client_properties: Path | None) -> None:

@@ -149,7 +149,7 @@ def up(
         return
     gc.disable()  # until the node runs: imports create no garbage, but would trigger many collections
     from ottla.cli.logs import configure_logging
-    from ottla.cli.node.companions import Companions, add_console, add_registry
+    from ottla.cli.node.companions import Companions, add_console, add_registry, registry_settings
     from ottla.cli.node.controlled_node import ControlledNode
     from ottla.cli.node.process import run_node
 
@@ -172,6 +172,8 @@ def up(
             _tell(node, where, security is not None, as_json, companions)
 
     with ControlledNode(data) as controlled, Companions() as companions:
+        if not no_registry:
+            settings |= registry_settings(companions, host, settings)
 
         def on_ready(node: Node) -> None:
             login = None if security is None else data / SECURITY_FOLDER / "client.properties"

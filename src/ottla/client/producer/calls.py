@@ -145,11 +145,11 @@ class ProducerFace(MeasuredFace, Generic[K, V]):
         if core.transactions is not None:
             core.transactions.check_send()
         intake = self._intake
-        packed = NO_HEADERS if not headers else pack(headers)
         if intake.key_serializer is not None or (key is not None and type(key) is not bytes):
             key = intake.key_bytes(topic, headers, key)
         if intake.value_serializer is not None or (value is not None and type(value) is not bytes):
             value = intake.value_bytes(topic, headers, value)
+        packed = NO_HEADERS if not headers else pack(headers)  # a serializer may have added one
         number = ANY_PARTITION if partition is None else checked_partition(partition, topic)
         stamp = self._clock_ms() if timestamp is None else checked_timestamp(timestamp)
         batches = core.accumulator.topics.get(topic)

@@ -39,7 +39,7 @@ def _file(address: KeySetAddress) -> bytes:
 def _page(address: KeySetAddress) -> bytes:
     where = f"the key set {address.url} ({_SETTING})"
     try:
-        opener = urllib.request.build_opener(_NoRedirect(), urllib.request.HTTPSHandler(context=tls_context(address.tls)))
+        opener = urllib.request.build_opener(NoRedirect(), urllib.request.HTTPSHandler(context=tls_context(address.tls)))
         request = urllib.request.Request(address.url, headers={"Accept": "application/json", "User-Agent": "ottla"})
         timeout_s = max(address.connect_timeout_ms, address.read_timeout_ms) / 1000
         with opener.open(request, timeout=timeout_s) as response:
@@ -60,6 +60,8 @@ def _page(address: KeySetAddress) -> bytes:
         raise KeySetFailed(f"{where} cannot be read: {cause}. Check the URL and the network") from None
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Leaves a redirect an error."""
+
     def redirect_request(self, *_: Any) -> None:
         return None

@@ -15,6 +15,7 @@ from ottla.env.real.net import RealNetwork
 from ottla.env.real.own_process import process_usage
 from ottla.env.real.randomness import RealRandomness
 from ottla.env.real.workers import ThreadWorkers, compute_workers, return_freed_memory
+from ottla.env.schema_registry import RegistryAddress
 from ottla.env.world import World
 
 if TYPE_CHECKING:
@@ -28,6 +29,15 @@ class _KeySets:
         from ottla.env.real.key_sets import RealKeySets
 
         return RealKeySets().read(address)
+
+
+class LazySchemaRegistries:
+    """`RealSchemaRegistries`, imported when the first registry is asked: few nodes check schema ids."""
+
+    def get(self, address: RegistryAddress, path: str) -> bytes | None:
+        from ottla.env.real.schema_registry import RealSchemaRegistries
+
+        return RealSchemaRegistries().get(address, path)
 
 
 class _System:
@@ -56,6 +66,7 @@ def real_world() -> Iterator[World]:
             _KeySets(),
             _System(),
             return_memory=return_freed_memory,
+            schema_registries=LazySchemaRegistries(),
         )
     finally:
         watch.stop()

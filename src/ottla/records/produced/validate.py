@@ -133,7 +133,7 @@ def validate_produced(
     ):
         if effort.is_on_loop and target is not codec and view.size > loop_compressed_bytes(target, _level(target, config)):
             raise TooExpensive
-        limit = _decompressed_bytes_max(config) if decompressed_bytes_max is None else decompressed_bytes_max
+        limit = expanded_bytes_max(config) if decompressed_bytes_max is None else decompressed_bytes_max
         plain, max_timestamp = _check_records(view, codec, config, now_ms, partition, limit, effort)
         if target is not codec:
             data = _recompressed(view, view.payload if plain is None else plain, target, config, partition, effort)
@@ -253,7 +253,8 @@ def _passes(view: BatchView, inspection: Inspection | None, now_ms: int) -> bool
     )
 
 
-def _decompressed_bytes_max(config: LogConfig) -> int:
+def expanded_bytes_max(config: LogConfig) -> int:
+    """To how much a batch of a topic may be decompressed."""
     return min(DECOMPRESSED_BYTES_MAX, max(CHECKED_BYTES_MIN, CHECKED_FACTOR * config.max_message_bytes))
 
 

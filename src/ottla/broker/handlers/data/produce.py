@@ -6,7 +6,8 @@ is there when the handler returns; else the request waits (`purgatory/acks.py`).
 
 Most requests do not come here: `produce_frames.py` answers them from frame to frame, to the same effect. What it declines
 comes with what it found out about the batches (`RequestContext.checked`), which is not checked again. Records of a transaction
-may have to wait before they are appended (`produce_in_transaction.py`).
+may have to wait before they are appended (`produce_in_transaction.py`). So do batches for topics that check schema ids, if
+the schema registry must be asked (`produce_schemas.py`).
 
 Partitions are appended to in slices (`requests/scheduler.py`). A batch whose check is expensive (it has to be decompressed, or
 compressed with another codec) is checked in a worker thread and appended afterwards. No other request of the connection is
@@ -176,8 +177,11 @@ def _append_each(
                 if partition is None:
                     raise _reason_missing(context, topic, data.index)
                 info: AppendInfo | None = None
+                checked: ValidBatch | None = None
+                if partition.log.config.checks_schemas and partition.is_leading and records is not None and acks in ACKS:
+                    checked = yield from _check_schemas(context, partition, records)
                 try:
-                    info = _append_one(context, request, partition, records, verified)
+                    info = _append_one(context, request, partition, records, verified, checked)
                 except TooExpensive as stopped:
                     drop_frames(stopped)
                 if info is None:
@@ -195,6 +199,12 @@ def _append_each(
                 if acks != NO_ACKS and not partition.is_acknowledged(info, acks):
                     delayed.add(partition, answer, info.last_offset + 1, acks == ALL_IN_SYNC)
     return has_failed
+
+
+def _check_schemas(context: RequestContext, partition: Partition, records: memoryview) -> Steps[ValidBatch]:
+    from ottla.broker.handlers.data.produce_schemas import check_schemas  # late: few topics have their schema ids checked
+
+    return check_schemas(context.services, partition, records, context.version)
 
 
 def _append_one(
