@@ -115,7 +115,7 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = dict(attrs)
-        if tag not in _VOID and not self.get_starttag_text().rstrip().endswith("/>"):  # type: ignore[union-attr]
+        if tag not in _VOID:
             self.open.append(tag)
         if tag == "script" and not str(attributes.get("src")).startswith("/static/"):
             self.problems.append(f"a script of its own: {attributes}")
