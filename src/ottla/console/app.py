@@ -29,6 +29,7 @@ from ottla.console.audit import Audit
 from ottla.console.clusters import ClusterView, NotAnswering
 from ottla.console.formats import Schemas
 from ottla.console.masking import Masking
+from ottla.console.sql import Jobs
 from ottla.errors import KafkaError, OttlaError
 
 logger = logging.getLogger("ottla.console")
@@ -63,6 +64,17 @@ class Page(NamedTuple):
     handler: Handler
     template: str
     is_change: bool
+    permission: str = "change"
+    """What a change needs: to change the cluster, or to run SQL."""
+
+
+class Result(NamedTuple):
+    """What a change shows instead of leading to another page: for what must not stand in an address, such as a new secret."""
+
+    template: str
+    data: Data
+    text: str
+    """For the log and the audit topic."""
 
 
 PAGES: Routes[Page] = Routes()
@@ -78,11 +90,11 @@ def page(path: str, template: str) -> Callable[[Handler], Handler]:
     return add
 
 
-def change(path: str) -> Callable[[Handler], Handler]:
-    """A change, by POST. Its handler returns the path to go to, or (path, what was done)."""
+def change(path: str, permission: str = "change") -> Callable[[Handler], Handler]:
+    """A change, by POST. Its handler returns the path to go to, (path, what was done), or a `Result`."""
 
     def add(handler: Handler) -> Handler:
-        PAGES.add("POST", path, Page(handler, "", True))
+        PAGES.add("POST", path, Page(handler, "", True, permission))
         return handler
 
     return add
@@ -104,6 +116,8 @@ class ConsoleSettings(NamedTuple):
     masking: Masking = Masking()
     audit_topic: str | None = None
     runs_sql: bool = False
+    properties: Mapping[str, Mapping[str, str]] = {}
+    """The client settings of clusters by Kafka's names, for SQL's processes."""
     pipelines: tuple[str, ...] = ()
     """Addresses of the metrics of pipelines' runs."""
 
@@ -171,6 +185,7 @@ class Console:
         pages.load()
         self.views = views
         self.settings = settings
+        self.jobs = Jobs()
         self.audit = Audit(next(iter(views.values())), settings.audit_topic)
         self._secret = secrets.token_bytes(32)
         self._templates = Environment(
@@ -252,13 +267,14 @@ class Console:
     # Changes
 
     async def _change(self, visit: Visit, found: Page, wants_json: bool) -> Response:
-        if not self.settings.allows_changes:
+        is_allowed = self.settings.runs_sql if found.permission == "sql" else self.settings.allows_changes
+        if not is_allowed:
             raise Refused(403, "this console only shows: start it with --allow-changes to change things")
         if not visit.user.is_editor:
             raise Refused(
                 403, f"{visit.user.name} may only look: the groups that may change things are set in the configuration"
             )
-        if not visit.allows_changes:
+        if found.permission == "change" and not visit.allows_changes:
             raise Refused(403, f"the cluster {visit.view.name} is only shown: its configuration says read-only")
         await self._read_form(visit)
         origin = visit.request.headers.get("origin")
@@ -274,13 +290,18 @@ class Console:
             raise
         finally:
             visit.view.forget()
-        path, text = done if isinstance(done, tuple) else ("" if isinstance(done, Response) else done, "")
+        if isinstance(done, Result):
+            path, text = "", done.text
+        else:
+            path, text = done if isinstance(done, tuple) else ("" if isinstance(done, Response) else done, "")
         await self.audit.ended(visit, recorded, text, is_done=True)
         logger.info("%s by %s: %s", visit.request.url.path, visit.user.name or "somebody", text)
         if isinstance(done, Response):
             return done
         if wants_json:
-            return _json({"done": text})
+            return _json({"done": text, **(done.data if isinstance(done, Result) else {})})
+        if isinstance(done, Result):
+            return self._render(visit, done.template, done.data)
         query = f"{'&' if '?' in path else '?'}{urlencode({'done': text})}" if text else ""
         return RedirectResponse(visit.base + path + query, 303)
 

@@ -24,8 +24,10 @@ async def serve(
     """Serve until a signal comes, or until `until` is done."""
     world = world or real_client_world()
     views = {name: ClusterView(name, each, world) for name, each in clusters.items()}
+    console = Console(views, settings)
     try:
-        await serve_app(Console(views, settings), listener, on_ready, until)
+        await serve_app(console, listener, on_ready, until)
     finally:
+        await console.jobs.close()
         for view in views.values():
             view.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import urllib.error
 import urllib.request
@@ -13,7 +14,7 @@ from tests.support.servers.ottla_cli import run_cli
 
 from ottla import TopicPartition
 from ottla.spark.pipelines.counts import DEAD_LETTER, DECODE, EXPECT, WARN, Check
-from ottla.spark.pipelines.errors import PipelineError
+from ottla.spark.pipelines.errors import FlowFailed, PipelineError
 from ottla.spark.pipelines.metrics import MetricsPage, RunMetrics
 from ottla.spark.pipelines.run import FlowProgress
 
@@ -34,6 +35,22 @@ def followed() -> tuple[RunMetrics, Any]:
     metrics.follow(run)  # type: ignore[arg-type]  # what it reads of a Run
     metrics.take(BATCH)
     return metrics, run
+
+
+def test_flows_say_what_they_read_and_write_and_how_they_broke() -> None:
+    metrics, _ = followed()
+    source = {"format": "ottla", "options": {"subscribe": "orders"}}
+    sink = {"kind": "sink", "target": "out", "format": "ottla", "options": {"topic": "kept"}}
+    metrics.show([{"flow": "keep", "reads": ["parsed"], "sources": [source], **sink}])
+    metrics.broke(FlowFailed("keep", "flow keep: '4711' cannot be cast", "[CAST_INVALID_INPUT] The value '4711' …"))
+    with MetricsPage(metrics, "127.0.0.1", 0) as page, urllib.request.urlopen(f"{page.address}/flows") as answer:
+        found = json.load(answer)
+    (flow,) = found["flows"]
+    assert (found["pipeline"], found["isReady"]) == ("shop", True)
+    assert (flow["reads"], flow["writes"]) == (["parsed", "topic orders"], "topic kept")
+    assert (flow["rows"], flow["lag"], flow["lagByTopic"]) == (30, 5, {"orders": 5})
+    assert flow["lastError"] == "CAST_INVALID_INPUT"  # without the value
+    assert "4711" not in json.dumps(found)
 
 
 def test_page_has_rows_lag_bad_rows_dead_letters_and_restarts() -> None:

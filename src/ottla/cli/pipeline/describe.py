@@ -29,7 +29,7 @@ from ottla.spark.pipelines import graph as graphs
 from ottla.spark.pipelines.counts import Check
 from ottla.spark.pipelines.environments import Environment
 from ottla.spark.pipelines.expectations import Expectation
-from ottla.spark.pipelines.outline import Flow, read_outline, write_outline
+from ottla.spark.pipelines.outline import Flow, read_outline, source_text, write_outline
 from ottla.spark.pipelines.spec import BOOTSTRAP, Spec, read_spec
 from ottla.spark.pipelines.storage import Position, position_of
 
@@ -192,7 +192,7 @@ async def _ask(client: Mapping[str, str], partitions: list[TopicPartition]) -> t
 
 
 def _reads_text(flow: Flow) -> str:
-    sources = [_source_text(each["format"], each["options"]) for each in flow["sources"]]
+    sources = [source_text(each["format"], each["options"]) for each in flow["sources"]]
     return ", ".join([*flow["reads"], *sources]) or "-"
 
 
@@ -208,14 +208,5 @@ def _lag_text(flow: Flow) -> str:
 
 def _writes_text(flow: Flow) -> str:
     if flow["kind"] == graphs.SINK:
-        return f"sink {flow['target']} ({_source_text(flow['format'], flow['options'])})"
+        return f"sink {flow['target']} ({source_text(flow['format'], flow['options'])})"
     return f"{flow['kind']} {flow['target']}"
-
-
-def _source_text(kind: str, options: dict[str, str]) -> str:
-    """`topic orders`, `csv data/orders`."""
-    lowered = {key.lower(): value for key, value in options.items()}
-    if kind == "ottla":
-        named = lowered.get("subscribe") or lowered.get("topic") or lowered.get("subscribepattern") or lowered.get("assign")
-        return f"topic {named}" if named else "topics of the column topic"
-    return f"{kind} {lowered['path']}" if "path" in lowered else kind

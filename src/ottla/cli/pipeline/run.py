@@ -173,8 +173,9 @@ def run_pipeline(
 
     try:
         with prepared(spec, spark) as resolved, make_reporter(as_json) as report:
+            metrics = metrics or RunMetrics(spec.name)
             if spec.backfill is None:
-                write_outline(resolved)
+                metrics.show(write_outline(resolved))
                 settle_checkpoints(spec, resolved.graph, decided)
             else:
                 resolved = _chosen(resolved, flows)
@@ -184,7 +185,6 @@ def run_pipeline(
             totals = Totals()
             # The summary of a run that ends by itself says the same.
             notice = _ignore if when.kind == ONCE else lambda text: say(text, err=True)
-            metrics = metrics or RunMetrics(spec.name)
             while True:
                 one = Run(resolved, spark, when, _both(report, metrics.take), totals, notice)
                 metrics.follow(one)
@@ -192,6 +192,7 @@ def run_pipeline(
                     with _stopped_by_signals(one), outages.told():
                         return one.run()
                 except FlowFailed as failure:
+                    metrics.broke(failure)
                     if not outages.wait_for_end(failure):
                         raise
     except FlowFailed as failure:

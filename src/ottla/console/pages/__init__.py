@@ -2,7 +2,20 @@
 
 from importlib import import_module
 
-SUBJECTS = ("overview", "topics", "records", "groups", "group_actions")
+SUBJECTS = (
+    "overview",
+    "topics",
+    "records",
+    "groups",
+    "group_actions",
+    "transactions",
+    "reassignments",
+    "nodes",
+    "security",
+    "schemas",
+    "pipelines",
+    "sql",
+)
 
 
 def load() -> None:

@@ -3,12 +3,15 @@
     GET /metrics   Prometheus's text
     GET /health    200 while the process answers
     GET /ready     200 while the flows run; 503 while Spark starts, brokers are waited for, or the run stops
+    GET /flows     JSON: what each flow reads and writes, its last batch, its lag by topic, and how it broke last
 
 The thread of the run writes and the threads of the server read: what they share is replaced or copied, never iterated.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import socket
 import threading
 import time
@@ -19,7 +22,8 @@ from typing import TYPE_CHECKING
 
 from ottla.metrics_text import CONTENT_TYPE, MetricsText
 from ottla.spark.pipelines.counts import DEAD_LETTER, Check
-from ottla.spark.pipelines.errors import PipelineError
+from ottla.spark.pipelines.errors import FlowFailed, PipelineError
+from ottla.spark.pipelines.outline import Flow, edges
 from ottla.spark.pipelines.run import FlowProgress
 from ottla.spark.progress.measures import BEHIND_WORDS, behind_latest
 
@@ -27,6 +31,9 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.run import Run
 
 REQUEST_TIMEOUT_S = 10.0
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
+"""Spark's name of an error: `[CAST_INVALID_INPUT]`."""
+_EXCEPTION = re.compile(r"\b((?:\w+\.)*\w+(?:Exception|Error))\b")
 
 
 class RunMetrics:
@@ -39,6 +46,17 @@ class RunMetrics:
         self._newest: dict[str, FlowProgress] = {}
         self._ended_s: dict[str, float] = {}
         self._restarts = -1
+        self._flows: list[Flow] = []
+        self._errors: dict[str, tuple[float, str]] = {}
+
+    def show(self, flows: list[Flow]) -> None:
+        """The flows, with what they read and write."""
+        self._flows = flows
+
+    def broke(self, failure: FlowFailed) -> None:
+        """A flow has broken. Only the kind of error is told: its text may have data in it."""
+        found = _CONDITION.search(str(failure)) or _CONDITION.search(failure.trace) or _EXCEPTION.search(failure.trace)
+        self._errors[failure.flow or ""] = time.time(), found[1] if found is not None else "an error"
 
     def follow(self, run: Run) -> None:
         """Take the numbers of this run; one after the first is a restart."""
@@ -68,6 +86,38 @@ class RunMetrics:
             self._write_flows(page, self._run)
             self._write_checks(page, self._run)
         return page.encode()
+
+    def flows(self) -> bytes:
+        """The flows as JSON."""
+        newest, ended_s, errors = self._newest.copy(), self._ended_s.copy(), self._errors.copy()
+        totals = None if self._run is None else self._run.totals
+        found = []
+        for flow in self._flows:
+            name, (reads, writes) = flow["flow"], edges(flow)
+            each = newest.get(name)
+            lags: dict[str, int] = {}
+            for (topic, _), lag in {} if each is None else each.lag_by_partition.items():
+                lags[topic] = lags.get(topic, 0) + lag
+            error_s, error = errors.get(name, (None, None))
+            found.append(
+                {
+                    "flow": name,
+                    "kind": flow["kind"],
+                    "reads": reads,
+                    "writes": writes,
+                    "rows": 0 if totals is None else totals.rows.get(name, 0),
+                    "batches": 0 if totals is None else totals.batches.get(name, 0),
+                    "rowsPerSecond": None if each is None else each.rows_per_s,
+                    "batchSeconds": None if each is None else each.batch_ms / 1000,
+                    "lastBatchTime": ended_s.get(name),
+                    "lag": None if each is None else each.lag,
+                    "lagByTopic": lags,
+                    "lastError": error,
+                    "lastErrorTime": error_s,
+                }
+            )
+        about = {"pipeline": self._pipeline, "isReady": self.is_ready, "startTime": self._begin_s, "flows": found}
+        return json.dumps({**about, "restarts": max(0, self._restarts)}).encode()
 
     def _write_flows(self, page: MetricsText, run: Run) -> None:
         names, newest, ended_s = run.flow_names, self._newest.copy(), self._ended_s.copy()
@@ -161,13 +211,15 @@ def _handler_of(metrics: RunMetrics) -> type[BaseHTTPRequestHandler]:
             path = self.path.partition("?")[0]
             if path == "/metrics":
                 self._answer(200, metrics.text(), CONTENT_TYPE)
+            elif path == "/flows":
+                self._answer(200, metrics.flows(), "application/json")
             elif path == "/health":
                 self._answer(200, b"ok\n")
             elif path == "/ready":
                 is_ready = metrics.is_ready
                 self._answer(200 if is_ready else 503, b"ready\n" if is_ready else b"the flows do not run\n")
             else:
-                self._answer(404, b"there are /metrics, /health and /ready\n")
+                self._answer(404, b"there are /metrics, /flows, /health and /ready\n")
 
         def _answer(self, status: int, text: bytes, kind: str = "text/plain; charset=utf-8") -> None:
             self.send_response(status)

@@ -114,14 +114,16 @@ def outline_file(spec: Spec) -> Path:
     return storage.log_file(spec).with_name("outline.json")
 
 
-def write_outline(resolved: Resolved) -> None:
-    """Keep what Spark's analysis says about the flows. A disk that cannot be written fails nothing here."""
+def write_outline(resolved: Resolved) -> list[Flow]:
+    """Keep what Spark's analysis says about the flows, and return it. A disk that cannot be written fails nothing here."""
     spec, path = resolved.spec, outline_file(resolved.spec)
-    text = json.dumps({"version": VERSION, "files": digest(spec), "flows": analysed_flows(resolved)}, indent=1)
+    flows = analysed_flows(resolved)
+    text = json.dumps({"version": VERSION, "files": digest(spec), "flows": flows}, indent=1)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.with_suffix(".new").write_text(text, encoding="utf-8")
         os.replace(path.with_suffix(".new"), path)
+    return flows
 
 
 def read_outline(spec: Spec) -> tuple[list[Flow], bool]:
@@ -158,6 +160,21 @@ def analysed_flows(resolved: Resolved) -> list[Flow]:
         made = _flow(resolved.spec, name, flow.place, list(reads.names), sources, output)
         found.append(made | {"expectations": [asdict(each) for each in resolved.graph.expectations_of(flow)]})
     return found
+
+
+def source_text(kind: str, options: dict[str, str]) -> str:
+    """`topic orders`, `csv data/orders`."""
+    lowered = {key.lower(): value for key, value in options.items()}
+    if kind == "ottla":
+        named = lowered.get("subscribe") or lowered.get("topic") or lowered.get("subscribepattern") or lowered.get("assign")
+        return f"topic {named}" if named else "topics of the column topic"
+    return f"{kind} {lowered['path']}" if "path" in lowered else kind
+
+
+def edges(flow: Flow) -> tuple[list[str], str]:
+    """What a flow reads, and what it writes, in words: topics are `topic NAME`, all else has a name in the pipeline."""
+    reads = [*flow["reads"], *(source_text(each["format"], each["options"]) for each in flow["sources"])]
+    return reads, source_text(flow["format"], flow["options"]) if flow["kind"] == graphs.SINK else flow["target"]
 
 
 def _flow(
