@@ -1,8 +1,10 @@
-"""A writer for Prometheus's text format, version 0.0.4, for the pages of brokers and clients. Pure.
+"""A writer for Prometheus's text format, version 0.0.4, and for OpenMetrics, for the pages of brokers and clients. Pure.
 
 # HELP name what it is
 # TYPE name counter
 name{topic="t"} 12
+
+OpenMetrics names a family of counters without `_total`, and ends with `# EOF`; the samples are the same.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 Labels = Iterable[tuple[str, object]]
 
@@ -17,13 +20,16 @@ Labels = Iterable[tuple[str, object]]
 class MetricsText:
     """Builds one page. The samples of a family have to follow its `family` call directly."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_openmetrics: bool = False) -> None:
+        self._is_openmetrics = is_openmetrics
         self._lines: list[str] = []
         self._name = ""
 
     def family(self, name: str, kind: str, words: str) -> MetricsText:
         """Begin a family: `kind` is counter, gauge or summary."""
         self._name = name
+        if self._is_openmetrics and kind == "counter":
+            name = name.removesuffix("_total")
         self._lines.append(f"# HELP {name} {_escaped(words)}\n# TYPE {name} {kind}\n")
         return self
 
@@ -42,7 +48,7 @@ class MetricsText:
         self.family(name, "counter", words).sample(value, labels)
 
     def encode(self) -> bytes:
-        return "".join(self._lines).encode()
+        return "".join([*self._lines, "# EOF\n"] if self._is_openmetrics else self._lines).encode()
 
 
 def _number(value: float) -> str:

@@ -6,17 +6,22 @@ with `ottla_`. Each node has a page of its own, because several can run in one p
 A node that is only a controller has no metrics of partitions, logs and clients' requests. Those of replication tell which
 partitions are led here, how their ISRs change, and how far this broker lags as a follower.
 
-Two metrics differ from Kafka's. `bytesin` and `bytesout` are the bytes of produce requests and fetch replies, framing included,
-over all topics. `messagesin` is computed from log end offsets, so it does not restart from 0 with the node.
+Some metrics differ from Kafka's. Without a label `bytesin` and `bytesout` are the bytes of produce requests and fetch replies,
+framing included; by topic they are bytes of batches: what the logs of partitions led here have grown by, as seen from one
+scrape to the next, and what consumers were sent. `messagesin` is computed from log end offsets, so it does not restart from 0
+with the node. The idle shares are those of the event loop, which does what Kafka's request handlers and network threads do.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.broker.group_metrics import GroupMetrics
+from ottla.broker.metrics_server import Page
 from ottla.broker.requests.counters import ApiCounters, Counters
 from ottla.broker.runtime.cluster_metrics import write_cluster
 from ottla.metrics_text import MetricsText
@@ -24,8 +29,10 @@ from ottla.wire.api_table import ApiKey
 from ottla.wire.apis import APIS
 
 if TYPE_CHECKING:
+    from ottla.broker.partitions.partition import Partition
     from ottla.broker.requests.loop_health import LoopHealth
     from ottla.broker.services import NodeServices, Services
+    from ottla.ids import TopicPartition
     from ottla.log.partition_log import PartitionLog
 
 LOGS_AT_ONCE = 200
@@ -33,6 +40,18 @@ LOGS_AT_ONCE = 200
 
 _RUNNING = 3
 """Kafka's BrokerState of a running broker."""
+
+
+QUANTILES = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
+"""As the JMX exporter writes them."""
+
+
+class _Grown(NamedTuple):
+    """A log at the last scrape: its active segment, and the bytes by which the log had grown."""
+
+    base_offset: int
+    size: int
+    total: int
 
 
 class NodeMetrics:
@@ -52,10 +71,18 @@ class NodeMetrics:
         self._health = health
         self._failed_checks = failed_checks
         self._started_ms = services.world.clock.now_ms()
+        self._grown: dict[TopicPartition, _Grown] = {}
+        self._metadata_ends: list[tuple[float, int]] = []
 
-    async def page(self) -> bytes:
-        """The current values of all metrics, in Prometheus's text format."""
-        text = MetricsText()
+    def pages(self) -> dict[str, Page]:
+        """The pages by path."""
+        pages: dict[str, Page] = {"/metrics": self.page}
+        if self._broker is not None:
+            pages["/metrics/groups"] = GroupMetrics(self._broker).page
+        return pages
+
+    async def page(self, text: MetricsText, query: Mapping[str, str]) -> None:
+        """Write the current values of all metrics, but for those of groups."""
         broker = self._broker
         self._requests(text)
         if broker is not None:
@@ -74,8 +101,8 @@ class NodeMetrics:
         self._process(text)
         self._checks(text)
         if broker is not None:
+            await self._partitions(text, broker)
             await self._logs(text, broker)
-        return text.encode()
 
     def _has_controller(self) -> bool:
         """Whether this node hears of an active controller. Without one its metadata is old."""
@@ -103,6 +130,10 @@ class NodeMetrics:
         for api, counted in asked.items():
             text.sample(counted.requests, [("request", api)], "_count")
             text.sample(counted.time_s_total * 1000, [("request", api)], "_sum")
+            times_s = sorted(counted.recent_s)
+            for quantile in QUANTILES if times_s else ():
+                at_ms = times_s[min(len(times_s) - 1, int(float(quantile) * len(times_s)))] * 1000
+                text.sample(at_ms, [("request", api), ("quantile", quantile)])
         text.family(f"{prefix}_totaltimems_max", "gauge", "The longest of these times since the node started.")
         for api, counted in asked.items():
             text.sample(counted.time_s_max * 1000, [("request", api)])
@@ -117,6 +148,10 @@ class NodeMetrics:
         text.family("ottla_loop_hold_ms_max", "gauge", "The longest time since the start that one cause held the event loop.")
         for cause, hold_ms in holds_ms.items():
             text.sample(hold_ms, [("cause", cause)])
+        if (idle := self._health.idle_share()) is not None:
+            words = "The share of the time since the last scrape that the event loop had nothing to do, from 0 to 1."
+            text.gauge("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", words, idle)
+            text.gauge("kafka_network_socketserver_networkprocessoravgidle_percent", words, idle)
         text.family("ottla_loop_holds_total", "counter", "How often one cause held the event loop for 200 ms or longer.")
         for cause, count in holds.items():
             text.sample(count, [("cause", cause)])
@@ -135,6 +170,8 @@ class NodeMetrics:
             ("failedfetchrequests_total", "Fetch requests refused as a whole.", fetch.errors),
         ):
             text.counter(f"{prefix}_{name}", words, value)
+            for topic, number in self._of_topics(broker, name).items():
+                text.sample(number, [("topic", topic)])
         ends = {
             topic: sum(each.log.log_end_offset for each in partitions.values())
             for topic, partitions in broker.partitions.by_name.items()
@@ -147,7 +184,9 @@ class NodeMetrics:
     def _connections(self, text: MetricsText) -> None:
         connections = self._counters.connections
         prefix = "kafka_server_socket_server_metrics"
-        text.gauge(f"{prefix}_connection_count", "Open connections.", connections.open)
+        text.gauge(f"{prefix}_connection_count", "Open connections; by listener too.", connections.open)
+        for listener, count in connections.listeners.items():
+            text.sample(count.open, [("listener", listener), ("networkProcessor", "0")])
         for name, words, value in (
             ("connection_creation_total", "Connections accepted.", connections.accepted),
             ("connection_close_idle_total", "Connections closed because they were idle.", connections.idle_closed),
@@ -187,6 +226,19 @@ class NodeMetrics:
             ("number_of_voters", "Voters of the metadata quorum.", len(quorum.voters)),
         ):
             text.gauge(f"{prefix}_{name}", words, value)
+            text.gauge(f"kafka_server_raftmetrics_{name}", words, value)
+        role = quorum.replica.role
+        voted = role.election.voted
+        state = type(role).__name__.lower()
+        now_s = asyncio.get_running_loop().time()
+        self._metadata_ends = [*self._metadata_ends[-60:], (now_s, quorum.end_offset)]
+        (first_s, first), (last_s, last) = self._metadata_ends[0], self._metadata_ends[-1]
+        rate = (last - first) / (last_s - first_s) if last_s > first_s else 0.0
+        for each in (prefix, "kafka_server_raftmetrics"):
+            text.gauge(f"{each}_current_vote", "Whom this node voted for in this epoch; -1: nobody.", voted.id if voted else -1)
+            text.gauge(f"{each}_append_records_rate", "Records a second by which the metadata log has grown lately.", rate)
+            text.family(f"{each}_current_state", "gauge", "1 for the state of this node in the quorum.")
+            text.sample(1, [("current_state", state)])
 
     def _upkeep(self, text: MetricsText, broker: Services) -> None:
         directories = broker.directories
@@ -220,11 +272,77 @@ class NodeMetrics:
             text.gauge("process_resident_memory_bytes", "Memory that the process holds.", usage.resident_bytes)
             if usage.open_files >= 0:
                 text.gauge("process_open_fds", "Files and sockets that the process has open.", usage.open_files)
+            if usage.disk_read_bytes >= 0:
+                prefix = "kafka_server_kafkaserver_linux_disk"
+                text.gauge(f"{prefix}_read_bytes", "Bytes that the process had read from disks.", usage.disk_read_bytes)
+                text.gauge(f"{prefix}_write_bytes", "Bytes that it had written to them.", usage.disk_written_bytes)
+        collected = gc.get_stats()
+        text.family("python_gc_collections_total", "counter", "Garbage collections of the process.")
+        for number, each in enumerate(collected):
+            text.sample(each["collections"], [("generation", number)])
+        text.family("python_gc_objects_collected_total", "counter", "Objects that they have freed.")
+        for number, each in enumerate(collected):
+            text.sample(each["collected"], [("generation", number)])
 
     def _checks(self, text: MetricsText) -> None:
         text.family("ottla_check_failed", "gauge", "1: the check of the machine at the start found what will fail or hurt.")
         for check, is_failed in self._failed_checks.items():
             text.sample(is_failed, [("check", check)])
+
+    def _of_topics(self, broker: Services, name: str) -> dict[str, int]:
+        """A counter of `BrokerTopicMetrics` by topic, where it is known by topic."""
+        found: dict[str, int] = {}
+        for each in broker.partitions:
+            if name == "bytesin_total":
+                number = self._grown_bytes(each)
+            elif name == "bytesout_total":
+                number = each.fetched_bytes
+            elif name == "totalfetchrequests_total":
+                number = each.fetches
+            else:
+                return {}
+            found[each.topic] = found.get(each.topic, 0) + number
+        return found
+
+    def _grown_bytes(self, partition: Partition) -> int:
+        """Bytes that a log has grown by while it was led here: what came between two scrapes is still in its last segments."""
+        name, active = partition.name, partition.log.segments.active
+        seen = self._grown.get(name)
+        if seen is None:
+            total = partition.log.size_bytes if partition.is_leading else 0
+        elif not partition.is_leading:
+            total = seen.total
+        else:
+            newer = sum(
+                each.size for each in partition.log.segments.all_from(seen.base_offset) if each.base_offset >= seen.base_offset
+            )
+            total = seen.total + max(0, newer - seen.size)
+        self._grown[name] = _Grown(active.base_offset, active.size, total)
+        return total
+
+    async def _partitions(self, text: MetricsText, broker: Services) -> None:
+        """What each partition led here lacks."""
+        led = sorted((each for each in broker.partitions if each.is_leading), key=lambda each: each.name)
+        rows = [
+            (
+                [("topic", each.topic), ("partition", each.index)],
+                (len(each.isr) < each.min_isr, len(each.isr) == each.min_isr, len(each.replicas), len(each.isr)),
+            )
+            for each in led
+        ]
+        for index, (family, words) in enumerate(
+            (
+                ("underminisr", "Whether fewer replicas are in sync than it needs."),
+                ("atminisr", "Whether no more are in sync than it needs."),
+                ("replicascount", "Replicas."),
+                ("insyncreplicascount", "Replicas in sync."),
+            )
+        ):
+            text.family(f"kafka_cluster_partition_{family}", "gauge", words)
+            for number, (labels, numbers) in enumerate(rows):
+                text.sample(numbers[index], labels)
+                if number % LOGS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
 
     async def _logs(self, text: MetricsText, broker: Services) -> None:
         """One sample per log and family. The format wants the samples of a family together, so rows are collected first."""

@@ -1,8 +1,12 @@
 """A small HTTP/1.1 server for metrics and health, on the node's own loop.
 
     GET /metrics    the metrics page; 503 while the node starts
+    GET /metrics/groups, /metrics/clients    more pages, each with its own metrics
     GET /healthz    200 while the node works or starts; 503 and the reason when it is broken and has to be started again
     GET /readyz     200 if the node can serve clients; 503 and the reasons, one a line, if it cannot now
+    GET /readyz?check=isr    also 503 while a partition here lacks a replica in sync
+
+Pages are in Prometheus's text format, or in OpenMetrics for a scraper that accepts it; compressed for one that takes gzip.
 
 It serves only what Prometheus and probes need: one request after the other on a connection, no request bodies. A connection
 that sends too much or too slowly is closed. The node holds at most one page per connection and `CONNECTIONS_MAX` connections: a
@@ -13,10 +17,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+import zlib
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import parse_qsl
 
-from ottla.metrics_text import CONTENT_TYPE
+from ottla.errors import ArgumentError
+from ottla.metrics_text import CONTENT_TYPE, OPENMETRICS, MetricsText
 
 if TYPE_CHECKING:
     from ottla.env import Listener, Network, Stream
@@ -30,7 +37,11 @@ FIRST_REQUEST_S = 10.0
 IDLE_S = 120.0
 """How long a connection is kept between two requests; Prometheus asks at least once a minute."""
 
-Page = Callable[[], Awaitable[bytes]]
+GZIP_PIECE_BYTES = 1 << 18
+"""So much is compressed in one go, about 3 ms: pages can have 10 MB."""
+
+Page = Callable[[MetricsText, Mapping[str, str]], Awaitable[None]]
+"""Writes a page, with the query of its address. Raises `ArgumentError` if that makes no sense."""
 
 
 class Health(Protocol):
@@ -40,8 +51,8 @@ class Health(Protocol):
         """Why the node cannot go on; None if it can."""
         ...
 
-    def unready(self) -> list[str]:
-        """Why the node cannot serve clients now; empty if it can."""
+    def unready(self, with_isr: bool = False) -> list[str]:
+        """Why the node cannot serve clients now; empty if it can. `with_isr`: also what is not in sync here."""
         ...
 
 
@@ -54,8 +65,8 @@ class MetricsServer:
     """A listener that answers with metrics and health. Created by `start`."""
 
     def __init__(self, health: Health) -> None:
-        self.page: Page | None = None
-        """Makes the metrics page; None while the node starts."""
+        self.pages: Mapping[str, Page] = {}
+        """By path; empty while the node starts."""
         self.health = health
         self._listener: Listener | None = None
         self._connections: dict[_Connection, None] = {}
@@ -162,40 +173,51 @@ class _Connection:
         has_body = fields.get("content-length", "0") != "0" or "transfer-encoding" in fields
         is_last = has_body or fields.get("connection") == "close" or (words[2] == "HTTP/1.0" and "connection" not in fields)
         method, path = words[0], words[1].partition("?")[0]
-        content_type = _PLAIN
+        query = dict(parse_qsl(words[1].partition("?")[2]))
+        content_type, encoding = _PLAIN, ""
         if method not in ("GET", "HEAD"):
             status, content = 405, b"Only GET and HEAD are answered here.\n"
-        elif path == "/metrics":
-            status, content_type, content = await self._metrics()
+        elif path == "/metrics" or path in self._server.pages:
+            is_openmetrics = "application/openmetrics-text" in fields.get("accept", "")
+            status, content_type, content = await self._metrics(path, query, is_openmetrics)
+            if status == 200 and "gzip" in fields.get("accept-encoding", ""):
+                content, encoding = await _gzip(content), "gzip"
         elif path == "/healthz":
             failure = self._server.health.failure()
             status, content = (200, b"ok\n") if failure is None else (503, f"{failure}\n".encode())
         elif path == "/readyz":
-            reasons = self._server.health.unready()
+            reasons = self._server.health.unready(with_isr=query.get("check") == "isr")
             status, content = (503, "".join(f"{each}\n" for each in reasons).encode()) if reasons else (200, b"ok\n")
         elif path == "/":
             status, content = 200, b"The metrics of an Ottla node are at /metrics, its health at /healthz and /readyz.\n"
         else:
             status, content = 404, b"There is nothing here. The metrics are at /metrics.\n"
-        self._send(status, content_type, content, is_last, has_content=method != "HEAD")
+        self._send(status, content_type, content, is_last, has_content=method != "HEAD", encoding=encoding)
 
-    async def _metrics(self) -> tuple[int, str, bytes]:
-        page = self._server.page
+    async def _metrics(self, path: str, query: Mapping[str, str], is_openmetrics: bool) -> tuple[int, str, bytes]:
+        page = self._server.pages.get(path)
         if page is None:
             return 503, _PLAIN, b"The node is starting and has no metrics yet.\n"
+        text = MetricsText(is_openmetrics)
         try:
-            return 200, CONTENT_TYPE, await page()
+            await page(text, query)
+            return 200, OPENMETRICS if is_openmetrics else CONTENT_TYPE, text.encode()
+        except ArgumentError as wrong:
+            return 400, _PLAIN, f"{wrong}\n".encode()
         except Exception:
             logger.exception("the metrics could not be gathered; please report it")
             return 500, _PLAIN, b"The metrics could not be gathered; the node's log says why.\n"
 
-    def _send(self, status: int, content_type: str, content: bytes, is_last: bool, has_content: bool = True) -> None:
+    def _send(
+        self, status: int, content_type: str, content: bytes, is_last: bool, has_content: bool = True, encoding: str = ""
+    ) -> None:
         self._answering = None
         if self._is_over:
             return
+        encoded = f"Content-Encoding: {encoding}\r\n" if encoding else ""
         head = (
             f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: {content_type}\r\nContent-Length: {len(content)}\r\n"
-            f"Connection: {'close' if is_last else 'keep-alive'}\r\n\r\n"
+            f"{encoded}Connection: {'close' if is_last else 'keep-alive'}\r\n\r\n"
         ).encode()
         self._timer.cancel()
         self._timer = self._loop.call_later(IDLE_S, self.close)
@@ -212,6 +234,16 @@ class _Connection:
         if self._answering is None and not self._is_over:
             self._stream.resume()
             self._read_head()
+
+
+async def _gzip(content: bytes) -> bytes:
+    """Compress in pieces, so that others run in between."""
+    packer = zlib.compressobj(1, wbits=31)
+    pieces = []
+    for begin in range(0, len(content), GZIP_PIECE_BYTES):
+        pieces.append(packer.compress(content[begin : begin + GZIP_PIECE_BYTES]))
+        await asyncio.sleep(0)
+    return b"".join([*pieces, packer.flush()])
 
 
 _REASONS = {

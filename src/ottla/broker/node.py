@@ -346,8 +346,8 @@ class Node:
             from ottla.broker.metrics import NodeMetrics  # late: as above
 
             broker = services if isinstance(services, Services) else None
-            page = NodeMetrics(services, self.pipeline.counters, self.pipeline.health, broker, self.checked.failed).page
-            server.page = page
+            metrics = NodeMetrics(services, self.pipeline.counters, self.pipeline.health, broker, self.checked.failed)
+            server.pages = metrics.pages()
 
     # -- health, for probes
 
@@ -355,8 +355,8 @@ class Node:
         """Why this node cannot go on and must be started again; None if it can."""
         return str(self.broken.result()) if self.broken.done() else None
 
-    def unready(self) -> list[str]:
-        """Why this node cannot serve clients now; empty if it can."""
+    def unready(self, with_isr: bool = False) -> list[str]:
+        """Why this node cannot serve clients now; empty if it can. `with_isr`: also what is not in sync here."""
         if (failure := self.failure()) is not None:
             return [failure]
         if self._is_stopping:
@@ -374,6 +374,13 @@ class Node:
         silent_ms, limit_ms = self._broker.membership.silent_ms(), self._settings.current.broker_session_timeout_ms
         if silent_ms > limit_ms:
             reasons.append(f"no controller has answered for {silent_ms // 1000} s: what clients see of the cluster is old")
+        if with_isr:
+            partitions = list(self.services.partitions)
+            lacking = [each for each in partitions if each.is_leading and len(each.isr) < len(each.replicas)]
+            behind = [each for each in partitions if not each.is_leading and self.node_id not in each.isr]
+            for few, words in ((lacking, "led here lack replicas in sync"), (behind, "are not in sync here")):
+                if few:
+                    reasons.append(f"{len(few)} of {len(partitions)} partitions {words}, such as {few[0].name}")
         return reasons
 
     # -- following the metadata

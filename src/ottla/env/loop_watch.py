@@ -33,6 +33,10 @@ class LoopWatch(Protocol):
         """Call `on_turn` on the loop's thread after every long turn. False: this kind of loop cannot be watched."""
         ...
 
+    def busy_s(self) -> float:
+        """How long the loop has worked since the start: all of its turns, without the time it waited for events."""
+        ...
+
     def stop(self) -> None:
         """End the watch. Stopping twice is harmless."""
         ...

@@ -14,3 +14,6 @@ class ProcessUsage(NamedTuple):
     """Resident memory (RSS)."""
     open_files: int
     """Open descriptors, files and sockets; -1 if unknown."""
+    disk_read_bytes: int = -1
+    """Bytes that the process made the disks read since it started; -1 if unknown."""
+    disk_written_bytes: int = -1

@@ -21,6 +21,8 @@ from ottla.broker.requests.loop_health import LoopHealth, WorkHolds
 from ottla.broker.runtime.cluster_metrics import ElectionCounter
 from ottla.env import ProcessUsage
 from ottla.log.directories.log_directories import LogDirectories
+from ottla.metrics_text import MetricsText
+from ottla.raft.roles.unattached import Unattached
 from ottla.wire.api_table import ApiKey
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -69,11 +71,17 @@ def text_of(
         moves=[],
         world=SimpleNamespace(clock=node.storage.clock, usage=usage),
         quorum=SimpleNamespace(
-            leader_id=leader_id, epoch=4, end_offset=30, voters=[1, 2, 3], replica=SimpleNamespace(high_watermark=None)
+            leader_id=leader_id,
+            epoch=4,
+            end_offset=30,
+            voters=[1, 2, 3],
+            replica=SimpleNamespace(high_watermark=None, role=Unattached(4)),
         ),
     )
     metrics = NodeMetrics(known, counters, health or LoopHealth(lambda: 0.0), known if is_broker else None)
-    return asyncio.run(metrics.page()).decode()
+    text = MetricsText()
+    asyncio.run(metrics.page(text, {}))
+    return text.encode().decode()
 
 
 def page(node: DataNode, counters: Counters, usage: Any = None, health: LoopHealth | None = None) -> Samples:
@@ -190,10 +198,52 @@ def test_docs_list_exactly_the_families_of_the_page() -> None:
     node = DataNode(compaction=True)
     counters = Counters()
     counters.of(ApiKey.PRODUCE)
-    text = text_of(node, counters, lambda: ProcessUsage(1.5, 10**8, 3))
+    health = LoopHealth(lambda: 0.0)
+    watch: Any = SimpleNamespace(start=lambda on_turn: True, busy_s=lambda: 0.0)
+    health.watch(watch)
+    text = text_of(node, counters, lambda: ProcessUsage(1.5, 10**8, 3, 4096, 8192), health)
     families = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
     document = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)`", document, flags=re.MULTILINE)) == families
+
+
+def test_quantiles_are_of_recent_requests(node: DataNode) -> None:
+    counters = Counters()
+    counters.of(ApiKey.PRODUCE).recent_s.extend(number / 1000 for number in range(1000))
+    found = page(node, counters)
+    name = "kafka_network_requestmetrics_totaltimems"
+    assert [round(found[name, labels(request="Produce", quantile=each)]) for each in ("0.50", "0.99", "0.999")] == [
+        500,
+        990,
+        999,
+    ]
+
+
+def test_bytes_in_of_a_topic_grow_with_its_log(node: DataNode) -> None:
+    services = context_of(node.image, 0, 0, **node.services).services
+    metrics = NodeMetrics(services, Counters(), LoopHealth(lambda: 0.0))
+    partition = next(each for each in node.partitions.all.values() if each.topic == "t" and each.log.log_end_offset)
+    first = metrics._grown_bytes(partition)
+    assert first == partition.log.size_bytes > 0
+    append(partition, b"c" * 1000)
+    partition.log.roll()
+    append(partition, b"d" * 1000)
+    assert metrics._grown_bytes(partition) == partition.log.size_bytes
+    assert metrics._grown_bytes(partition) == partition.log.size_bytes
+
+
+def test_loop_is_idle_for_the_share_that_it_waits() -> None:
+    now_s, busy_s = 10.0, 0.0
+    health = LoopHealth(lambda: now_s)
+    assert health.idle_share() is None
+    watch: Any = SimpleNamespace(start=lambda on_turn: True, busy_s=lambda: busy_s)
+    health.watch(watch)
+    now_s, busy_s = 20.0, 2.5
+    assert health.idle_share() == 0.75
+    now_s, busy_s = 20.5, 3.0
+    assert health.idle_share() == 0.75, "two scrapers at once see the same"
+    now_s, busy_s = 30.0, 12.5
+    assert health.idle_share() == 0.0
 
 
 def test_node_that_is_only_a_controller_has_no_metrics_of_logs(node: DataNode) -> None:

@@ -1,7 +1,8 @@
 """Metrics over HTTP: responses, closed connections, and the bound on what a peer can make the node hold."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import gzip
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from tests.support.nodes.streams import Recorder
 
 from ottla.broker.metrics_server import CONNECTIONS_MAX, FIRST_REQUEST_S, HEAD_BYTES_MAX, IDLE_S, MetricsServer
 from ottla.env import AddressRefused
+from ottla.errors import ArgumentError
 from ottla.link import Link, PeerFault
+from ottla.metrics_text import MetricsText
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork
 
@@ -51,22 +54,24 @@ class Patient:
     def failure(self) -> str | None:
         return self.broken
 
-    def unready(self) -> list[str]:
-        return list(self.reasons)
+    def unready(self, with_isr: bool = False) -> list[str]:
+        return [*self.reasons, *(["not in sync"] if with_isr else [])]
 
 
 def scene(play: Callable[[SimNetwork, MetricsServer], Coroutine[Any, Any, None]], page: bytes = PAGE) -> None:
     async def whole() -> None:
         network = SimNetwork()
 
-        async def gather() -> bytes:
+        async def gather(text: MetricsText, query: Mapping[str, str]) -> None:
             await asyncio.sleep(0.01)
             if page == b"broken":
                 raise ValueError("broken")
-            return page
+            if "flavour" in query:
+                raise ArgumentError(f"there is no {query}")
+            text._lines.append(page.decode())
 
         server = await MetricsServer.start(network.host("node"), "node", 0, Patient())
-        server.page = gather
+        server.pages = {"/metrics": gather, "/metrics/groups": gather}
         await play(network, server)
         await server.stop()
 
@@ -218,15 +223,33 @@ def test_probes_answer_with_the_reasons() -> None:
             503,
             b"the controller has fenced broker 1\nno controller has answered for 9 s\n",
         )
+        isr = await client.ask(GET.replace(b"/metrics", b"/readyz?check=isr"))
+        assert isr[2].endswith(b"for 9 s\nnot in sync\n")
         server.health.broken = "all log directories have failed"
         assert (await client.ask(live))[::2] == (503, b"all log directories have failed\n")
 
     scene(play)
 
 
+def test_pages_with_a_query_compressed_and_as_openmetrics() -> None:
+    async def play(network: SimNetwork, server: MetricsServer) -> None:
+        client = await Client(network).connect(server.port)
+        groups = GET.replace(b"/metrics", b"/metrics/groups")
+        assert (await client.ask(groups))[::2] == (200, PAGE)
+        status, _, said = await client.ask(GET.replace(b"/metrics", b"/metrics/groups?flavour=x"))
+        assert (status, said) == (400, b"there is no {'flavour': 'x'}\n")
+        asked = groups.replace(b"\r\n\r\n", b"\r\nAccept-Encoding: gzip\r\nAccept: application/openmetrics-text\r\n\r\n")
+        status, headers, said = await client.ask(asked)
+        assert (status, headers["Content-Encoding"]) == (200, "gzip")
+        assert headers["Content-Type"].startswith("application/openmetrics-text")
+        assert gzip.decompress(said) == PAGE + b"# EOF\n"
+
+    scene(play)
+
+
 def test_node_that_starts_has_health_and_no_metrics() -> None:
     async def play(network: SimNetwork, server: MetricsServer) -> None:
-        server.page = None
+        server.pages = {}
         client = await Client(network).connect(server.port)
         assert (await client.ask(GET))[::2] == (503, b"The node is starting and has no metrics yet.\n")
         assert (await client.ask(GET.replace(b"/metrics", b"/healthz")))[0] == 200

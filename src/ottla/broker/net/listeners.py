@@ -266,6 +266,7 @@ class Listeners:
             return self._turn_away(stream, delay_s)
         listener.limits.add(listener.count, host, now_s)
         self._counters.accepted += 1
+        self._counters.listeners[listener.count.name] = listener.count
         self._counters.open += 1
         self._next_id += 1
         info = ConnectionInfo(

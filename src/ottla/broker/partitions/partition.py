@@ -49,6 +49,8 @@ class Partition(PartitionTail):
         "_failure",
         "_flush_goal",
         "_settling",
+        "fetched_bytes",
+        "fetches",
         "in_sync",
         "index",
         "leader",
@@ -100,6 +102,8 @@ class Partition(PartitionTail):
         self.flushing = None
         self.ack_waits, self.watches = {}, {}
         self.unread_bytes = 0
+        self.fetches = self.fetched_bytes = 0
+        """Reads by consumers that found records, and their bytes, since the partition was opened here."""
 
     def __repr__(self) -> str:
         role = "leading" if self.is_leading else f"led by {self.leader}"

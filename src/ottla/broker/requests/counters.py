@@ -5,11 +5,28 @@ Written on the hot path, so nothing is computed here. Read by the metrics page a
 
 from __future__ import annotations
 
+from array import array
+from typing import Protocol
+
+RECENT = 1024
+"""Requests whose times are kept for quantiles, by API. Kafka's histograms sample as many."""
+RECENT_MASK = RECENT - 1
+
 
 class ApiCounters:
     """The counters of one API."""
 
-    __slots__ = ("bytes_in", "bytes_out", "errors", "hold_noted_s", "hold_s_max", "requests", "time_s_max", "time_s_total")
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "errors",
+        "hold_noted_s",
+        "hold_s_max",
+        "recent_s",
+        "requests",
+        "time_s_max",
+        "time_s_total",
+    )
 
     def __init__(self) -> None:
         self.requests = 0
@@ -21,20 +38,41 @@ class ApiCounters:
         self.time_s_total = 0.0
         """Time from complete request to ready reply; time spent parked is included."""
         self.time_s_max = 0.0
+        self.recent_s = array("d")
+        """The times of the last `RECENT` requests, in a ring: that of request n is at n modulo `RECENT`."""
         self.hold_s_max = 0.0
         """The longest that one request held the loop in one go; time spent parked is not included."""
         self.hold_noted_s = 0.0
         """Longer holds are noted (`loop_health.py`): the longest so far, at most `NOTED_S`. One comparison per request."""
 
 
+class ListenerCount(Protocol):
+    """The connections of one listener."""
+
+    @property
+    def open(self) -> int: ...
+
+
 class ConnectionCounters:
     """How many connections are open, and why others were closed."""
 
-    __slots__ = ("accepted", "evicted", "faults", "idle_closed", "logins_failed", "open", "refused", "sessions_expired")
+    __slots__ = (
+        "accepted",
+        "evicted",
+        "faults",
+        "idle_closed",
+        "listeners",
+        "logins_failed",
+        "open",
+        "refused",
+        "sessions_expired",
+    )
 
     def __init__(self) -> None:
         self.open = 0
         self.accepted = 0
+        self.listeners: dict[str, ListenerCount] = {}
+        """By name, those that have accepted a connection."""
         self.refused = 0
         """Closed at once: their address had too many (max.connections.per.ip)."""
         self.idle_closed = 0

@@ -82,6 +82,9 @@ class LoopHealth:
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
         self._is_watched = False
+        self._watch: LoopWatch | None = None
+        self._seen = (monotonic_s(), 0.0)
+        self._idle_share = 1.0
         self._noted: list[RequestHold] = []
         self._lines: dict[str, tuple[float, int]] = {}  # cause: when its line was logged, lines left out since
         self.work: dict[str, WorkHolds] = {}
@@ -94,6 +97,19 @@ class LoopHealth:
     def watch(self, loop_watch: LoopWatch | None) -> None:
         """Follow the running loop's turns, if they can be watched."""
         self._is_watched = loop_watch is not None and loop_watch.start(self.turn_ended)
+        self._watch = loop_watch if self._is_watched else None
+        self._seen = (self._monotonic_s(), 0.0)
+
+    def idle_share(self) -> float | None:
+        """The share of the time that the loop had nothing to do, since the last look a second or more ago; None if unknown."""
+        if self._watch is None:
+            return None
+        now_s, busy_s = self._monotonic_s(), self._watch.busy_s()
+        passed_s = now_s - self._seen[0]
+        if passed_s >= 1.0:
+            self._idle_share = min(1.0, max(0.0, 1.0 - (busy_s - self._seen[1]) / passed_s))
+            self._seen = now_s, busy_s
+        return self._idle_share
 
     def follow_task(self, task: asyncio.Task[Any], request: RequestHold) -> None:
         """`task` works for `request`: its long steps are reported with the request's client."""

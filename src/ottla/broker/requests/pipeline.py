@@ -41,7 +41,7 @@ from ottla.broker.requests.context import (
     PendingTask,
     RequestContext,
 )
-from ottla.broker.requests.counters import ApiCounters, Counters
+from ottla.broker.requests.counters import RECENT, RECENT_MASK, ApiCounters, Counters
 from ottla.broker.requests.fault_log import FaultLog
 from ottla.broker.requests.interception import Intercept, InterceptedRequest
 from ottla.broker.requests.loop_health import LoopHealth, RequestHold
@@ -388,6 +388,11 @@ class RequestPipeline:
         now_s = self._monotonic_s()
         time_s = now_s - received_s
         counters.time_s_total += time_s
+        recent_s = counters.recent_s
+        if len(recent_s) < RECENT:
+            recent_s.append(time_s)
+        else:
+            recent_s[counters.requests & RECENT_MASK] = time_s
         if time_s > counters.time_s_max:
             counters.time_s_max = time_s
         return now_s

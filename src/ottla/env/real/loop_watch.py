@@ -47,6 +47,7 @@ class RealLoopWatch:
         self._restore: Callable[[], None] | None = None
         # Shared with the thread; single stores, so that no lock is needed.
         self._turn_began_s = 0.0
+        self._busy_s = 0.0
         self._is_polling = False
         self._is_parked = False
         self._is_stopped = False
@@ -85,6 +86,9 @@ class RealLoopWatch:
         if self._thread is not None:
             self._thread.join()
 
+    def busy_s(self) -> float:
+        return self._busy_s
+
     # On the loop
 
     def _timed(self, select: Callable[[float | None], Any]) -> Callable[[float | None], Any]:
@@ -92,6 +96,7 @@ class RealLoopWatch:
 
         def timed_select(timeout: float | None = None) -> Any:
             held_s = monotonic() - self._turn_began_s
+            self._busy_s += held_s
             if held_s >= REPORTED_TURN_S:
                 self._report(held_s)
             self._is_polling = True

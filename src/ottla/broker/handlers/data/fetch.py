@@ -477,6 +477,9 @@ class Fetch:
         except KafkaError as error:
             return self._failed(wanted, error)
         data = self._found(wanted.index, info)
+        if self._replica_id < 0 and data.records:
+            partition.fetches += 1
+            partition.fetched_bytes += len(data.records)
         if is_throttled:
             self._throttled_bytes += len(data.records or b"")
         if self._context.services.partitions.cold_reads.is_cold(partition.log, info):

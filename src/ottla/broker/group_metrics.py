@@ -1,0 +1,370 @@
+"""The page /metrics/groups of a broker: the lag of the groups that it coordinates, in the names that dashboards know.
+
+    /metrics/groups?flavour=kafka_exporter    as danielqsj's kafka_exporter; the default
+    /metrics/groups?flavour=lag               as the Kafka Lag Exporter: with seconds
+    /metrics/groups?flavour=kminion           as kminion
+
+It is a page of its own because it can be large: groups times partitions. Each group is on the page of its coordinator alone, so
+sums over all nodes are right. What a flavour tells of partitions is on the page of their leader alone.
+
+Ends and times come from the logs of this node, as leader or as follower. Of partitions without a replica here the lag is not
+known here and left out; `ottla_group_partitions_elsewhere` counts them. Seconds are the age of the first unread record, by the
+header of its batch, which the offset index finds; found times are kept while the committed offset stands still.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.client_core.lag import first_time_ms
+from ottla.coordinator.groups.classic.group import ClassicGroup
+from ottla.coordinator.groups.consumer.group import ConsumerGroup
+from ottla.errors import ArgumentError, CorruptRecords, DecodeError, KafkaError
+from ottla.ids import TopicPartition
+from ottla.log.read import Isolation
+from ottla.metadata.image.topics import NO_LEADER
+from ottla.records.batch import BatchView
+from ottla.records.layout import HEADER_SIZE
+from ottla.wire.consumer_protocol import read_assignment
+
+if TYPE_CHECKING:
+    from ottla.broker.partitions.partition import Partition
+    from ottla.broker.services import Services
+    from ottla.coordinator.groups.group import Group
+    from ottla.metadata.image.topics import TopicsImage
+    from ottla.metrics_text import MetricsText
+
+AT_ONCE = 100
+"""After so many partitions other tasks run."""
+STEPS_MAX = 8
+"""Batches that one lookup steps over, such as markers."""
+BATCH_BYTES_MAX = 64 * 1024
+"""Batches up to this size are read whole, to find a record within: others count from their first record."""
+
+
+class Row(NamedTuple):
+    """A group in one partition, as far as this node knows it."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    end: int | None
+    lag: int | None
+    lag_s: float | None
+
+
+class Listed(NamedTuple):
+    """A group of this coordinator."""
+
+    group: Group
+    members: int
+    rows: list[Row]
+
+
+class GroupMetrics:
+    """Writes the page, and keeps the times that it has found."""
+
+    def __init__(self, broker: Services) -> None:
+        self._broker = broker
+        self._times: dict[tuple[TopicPartition, int], int] = {}
+
+    async def page(self, text: MetricsText, query: Mapping[str, str]) -> None:
+        """Write the groups in the flavour that the query asks for."""
+        flavour = query.get("flavour", "kafka_exporter")
+        writers = {"kafka_exporter": self._kafka_exporter, "lag": self._lag_exporter, "kminion": self._kminion}
+        if flavour not in writers:
+            raise ArgumentError(f"flavour={flavour} is not known: choose one of {', '.join(writers)}")
+        groups = await self.groups(with_times=flavour == "lag")
+        elsewhere = sum(row.end is None for each in groups for row in each.rows)
+        words = "Committed partitions that have no replica here, so that the lag is not known here."
+        text.gauge("ottla_group_partitions_elsewhere", words, elsewhere)
+        writers[flavour](text, groups)
+
+    async def groups(self, with_times: bool) -> list[Listed]:
+        """The groups that this node coordinates, in the order of their ids."""
+        found: list[Listed] = []
+        used: set[tuple[TopicPartition, int]] = set()
+        now_ms, count = self._broker.world.clock.now_ms(), 0
+        for hosted in list(self._broker.coordinators.groups):
+            shard = hosted.shard
+            for group_id in list(shard.table.by_id):
+                group = shard.table.by_id.get(group_id)
+                if group is None:
+                    continue
+                rows = []
+                offsets = shard.offsets.committed.by_group.get(group_id, {})
+                for topic, partitions in sorted(offsets.items()):
+                    for index, stored in sorted(partitions.items()):
+                        row, key = self._row(group_id, TopicPartition(topic, index), stored[1], now_ms, with_times)
+                        rows.append(row)
+                        if key is not None:
+                            used.add(key)
+                        count += 1
+                        if count % AT_ONCE == 0:
+                            await asyncio.sleep(0)
+                found.append(Listed(group, _members(group), rows))
+        if with_times:
+            self._times = {key: each for key, each in self._times.items() if key in used}
+        return sorted(found, key=lambda each: each.group.group_id)
+
+    def _row(
+        self, group_id: str, name: TopicPartition, offset: int, now_ms: int, with_times: bool
+    ) -> tuple[Row, tuple[TopicPartition, int] | None]:
+        partition = self._broker.partitions.by_name.get(name.topic, {}).get(name.partition)
+        if partition is None:
+            return Row(group_id, name.topic, name.partition, offset, None, None, None), None
+        end = partition.log.high_watermark
+        lag = max(0, end - offset)
+        key = (name, max(offset, partition.log.log_start_offset)) if lag and with_times else None
+        lag_s = 0.0 if not lag else None
+        if key is not None:
+            time_ms = self._times.get(key)
+            if time_ms is None:
+                time_ms = first_unread_ms(partition, key[1])
+                if time_ms is not None and time_ms >= 0:
+                    self._times[key] = time_ms
+            lag_s = None if time_ms is None or time_ms < 0 else max(0.0, (now_ms - time_ms) / 1000)
+            lag_s = 0.0 if time_ms == NOTHING else lag_s
+        return Row(group_id, name.topic, name.partition, offset, end, lag, lag_s), key
+
+    # Flavours
+
+    def _kafka_exporter(self, text: MetricsText, groups: list[Listed]) -> None:
+        brokers = self._broker.metadata.image.cluster.brokers
+        text.gauge("kafka_brokers", "Brokers of the cluster.", len(brokers))
+        text.family("kafka_broker_info", "gauge", "1 for every broker, with its address.")
+        for broker_id, broker in sorted(brokers.items()):
+            first = next(iter(broker.endpoints.values()), None)
+            text.sample(1, [("id", broker_id), ("address", f"{first.host}:{first.port}" if first is not None else "")])
+        self._topics(text)
+        rows = [row for each in groups for row in each.rows]
+        prefix = "kafka_consumergroup"
+        text.family(f"{prefix}_members", "gauge", "Members of a group.")
+        for each in groups:
+            text.sample(each.members, [("consumergroup", each.group.group_id)])
+        text.family(f"{prefix}_current_offset", "gauge", "The committed offset of a group in a partition.")
+        for row in rows:
+            text.sample(row.offset, _of(row, "consumergroup"))
+        text.family(f"{prefix}_lag", "gauge", "Records that a group is behind in a partition.")
+        for row in rows:
+            if row.lag is not None:
+                text.sample(row.lag, _of(row, "consumergroup"))
+        for name, words, numbers in (
+            ("current_offset_sum", "The sum of the committed offsets of a group in a topic.", _sums(rows, "offset")),
+            ("lag_sum", "Records that a group is behind in a topic.", _sums(rows, "lag")),
+        ):
+            text.family(f"{prefix}_{name}", "gauge", words)
+            for (group, topic), number in numbers.items():
+                text.sample(number, [("consumergroup", group), ("topic", topic)])
+
+    def _topics(self, text: MetricsText) -> None:
+        led = [each for each in self._broker.partitions if each.is_leading]
+        text.family("kafka_topic_partitions", "gauge", "Partitions of a topic that are led here.")
+        counts: dict[str, int] = {}
+        for each in led:
+            counts[each.topic] = counts.get(each.topic, 0) + 1
+        for topic, number in sorted(counts.items()):
+            text.sample(number, [("topic", topic)])
+        states = {each.name: self._broker.metadata.partition(each.topic, each.index) for each in led}
+        for name, words, value_of in (
+            ("current_offset", "The end of a partition.", lambda each: each.log.high_watermark),
+            ("oldest_offset", "Its first offset.", lambda each: each.log.log_start_offset),
+            ("leader", "The broker that leads it.", lambda each: each.node_id),
+            ("replicas", "Its replicas.", lambda each: len(each.replicas)),
+            ("in_sync_replica", "Those in sync.", lambda each: len(each.isr)),
+            ("leader_is_preferred", "Whether its first replica leads it.", lambda each: each.replicas[:1] == (each.node_id,)),
+            (
+                "under_replicated_partition",
+                "Whether replicas are out of sync.",
+                lambda each: len(each.isr) < len(each.replicas),
+            ),
+        ):
+            text.family(f"kafka_topic_partition_{name}", "gauge", words)
+            for each in led:
+                if states[each.name] is not None:
+                    text.sample(value_of(each), [("topic", each.topic), ("partition", each.index)])
+
+    def _lag_exporter(self, text: MetricsText, groups: list[Listed]) -> None:
+        cluster = self._broker.cluster_id
+        rows = [row for each in groups for row in each.rows]
+        prefix = "kafka_consumergroup"
+
+        topics = self._broker.metadata.image.topics
+        owners = {each.group.group_id: owners_of(each.group, topics) for each in groups}
+        nobody = ("", "", "")
+
+        def labels(row: Row) -> list[tuple[str, object]]:
+            owner = owners[row.group].get((row.topic, row.partition), nobody)
+            return [
+                ("cluster_name", cluster),
+                ("group", row.group),
+                ("topic", row.topic),
+                ("partition", row.partition),
+                ("member_host", owner[0]),
+                ("consumer_id", owner[1]),
+                ("client_id", owner[2]),
+            ]
+
+        for name, words, attribute in (
+            ("group_offset", "The committed offset of a group in a partition.", "offset"),
+            ("group_lag", "Records that it is behind.", "lag"),
+            ("group_lag_seconds", "Seconds that it is behind: the age of the first record that it has not read.", "lag_s"),
+        ):
+            text.family(f"{prefix}_{name}", "gauge", words)
+            for row in rows:
+                if (value := getattr(row, attribute)) is not None:
+                    text.sample(value, labels(row))
+        for name, words, number_of in (
+            (
+                "group_max_lag",
+                "The largest lag of a group's partitions.",
+                lambda found: max((each.lag or 0 for each in found), default=0),
+            ),
+            (
+                "group_max_lag_seconds",
+                "The largest lag of its partitions in seconds.",
+                lambda found: max((each.lag_s or 0.0 for each in found), default=0.0),
+            ),
+            ("group_sum_lag", "The sum of the lags of its partitions.", lambda found: sum(each.lag or 0 for each in found)),
+        ):
+            text.family(f"{prefix}_{name}", "gauge", words)
+            for listed in groups:
+                text.sample(number_of(listed.rows), [("cluster_name", cluster), ("group", listed.group.group_id)])
+        text.family(f"{prefix}_group_topic_sum_lag", "gauge", "Records that a group is behind in a topic.")
+        for (group, topic), number in _sums(rows, "lag").items():
+            text.sample(number, [("cluster_name", cluster), ("group", group), ("topic", topic)])
+        led = [each for each in self._broker.partitions if each.is_leading]
+        for name, words, of_end in (
+            ("latest", "The end of a partition.", True),
+            ("earliest", "The first offset of a partition.", False),
+        ):
+            text.family(f"kafka_partition_{name}_offset", "gauge", words)
+            for each in led:
+                value = each.log.high_watermark if of_end else each.log.log_start_offset
+                text.sample(value, [("cluster_name", cluster), ("topic", each.topic), ("partition", each.index)])
+
+    def _kminion(self, text: MetricsText, groups: list[Listed]) -> None:
+        prefix = "kminion_kafka_consumer_group"
+        rows = [row for each in groups for row in each.rows]
+        text.family(f"{prefix}_info", "gauge", "1 for every group, with its state.")
+        for each in groups:
+            group = each.group
+            kind = group.protocol_type if isinstance(group, ClassicGroup) else "consumer"
+            text.sample(
+                1,
+                [
+                    ("group_id", group.group_id),
+                    ("protocol_type", kind),
+                    ("state", group.state),
+                    ("coordinator_id", self._broker.node_id),
+                ],
+            )
+        text.family(f"{prefix}_members", "gauge", "Members of a group.")
+        for each in groups:
+            text.sample(each.members, [("group_id", each.group.group_id)])
+        text.family(f"{prefix}_topic_lag", "gauge", "Records that a group is behind in a topic.")
+        for (group_id, topic), number in _sums(rows, "lag").items():
+            text.sample(number, [("group_id", group_id), ("topic_name", topic)])
+        text.family(f"{prefix}_topic_partition_lag", "gauge", "Records that it is behind in a partition.")
+        for row in rows:
+            if row.lag is not None:
+                labels = [("group_id", row.group), ("topic_name", row.topic), ("partition_id", row.partition)]
+                text.sample(row.lag, labels)
+        text.family(f"{prefix}_topic_offset_sum", "gauge", "The sum of its committed offsets in a topic.")
+        for (group_id, topic), number in _sums(rows, "offset").items():
+            text.sample(number, [("group_id", group_id), ("topic_name", topic)])
+        topics = self._broker.metadata.image.topics.by_name
+        text.family("kminion_kafka_topic_info", "gauge", "1 for every topic, with its partitions and replicas.")
+        for name, topic_state in sorted(topics.items()):
+            first = next(iter(topic_state.partitions.values()), None)
+            leads = first is not None and first.leader in (self._broker.node_id, NO_LEADER)
+            if leads and first is not None:
+                labels = [("topic_name", name), ("partition_count", len(topic_state.partitions))]
+                text.sample(1, [*labels, ("replication_factor", len(first.replicas))])
+        text.family("kminion_kafka_topic_log_dir_size_total_bytes", "gauge", "Bytes of a topic's logs on this node.")
+        for name, partitions in sorted(self._broker.partitions.by_name.items()):
+            text.sample(sum(each.log.size_bytes for each in partitions.values()), [("topic_name", name)])
+
+
+NOTHING = -2
+"""In place of a timestamp: nothing that a consumer would get lies there. A timestamp of -1 means that the record has none."""
+
+
+def first_unread_ms(partition: Partition, offset: int) -> int | None:
+    """The timestamp of the first record from `offset` on; `NOTHING` if there is none, None if it cannot be told."""
+    at = offset
+    try:
+        for _ in range(STEPS_MAX):
+            info = partition.read(at, BATCH_BYTES_MAX, Isolation.HIGH_WATERMARK)
+            if info.records is None:
+                return NOTHING
+            header = BatchView(info.records.read(0, HEADER_SIZE))
+            small = (
+                header.base_offset < at
+                and not header.is_compressed
+                and header.size <= min(BATCH_BYTES_MAX, info.records.length)
+            )
+            if small:
+                time_ms = first_time_ms(BatchView(info.records.read(0, header.size)), at)
+            elif header.base_offset < at and not header.is_append_time:
+                time_ms = None if header.is_control or header.last_offset < at else header.base_timestamp
+            else:
+                time_ms = _first_of(header, at)
+            if time_ms is not None:
+                return time_ms
+            at = max(at, header.next_offset)
+    except (KafkaError, CorruptRecords, OSError):
+        pass  # the directory is offline, or the log was shortened just now
+    return None
+
+
+def _first_of(header: BatchView, offset: int) -> int | None:
+    """The first timestamp of a batch of which only the header was read."""
+    if header.is_control or header.last_offset < offset or not header.count:
+        return None
+    return header.max_timestamp if header.is_append_time or header.has_delete_horizon else header.base_timestamp
+
+
+def _members(group: Group) -> int:
+    return len(group.members) if isinstance(group, ClassicGroup | ConsumerGroup) else 0
+
+
+def _of(row: Row, group_label: str) -> Iterator[tuple[str, object]]:
+    yield group_label, row.group
+    yield "topic", row.topic
+    yield "partition", row.partition
+
+
+def _sums(rows: list[Row], attribute: str) -> dict[tuple[str, str], int]:
+    found: dict[tuple[str, str], int] = {}
+    for row in rows:
+        value = getattr(row, attribute)
+        if value is not None:
+            found[row.group, row.topic] = found.get((row.group, row.topic), 0) + value
+    return found
+
+
+def owners_of(group: Group, topics: TopicsImage) -> dict[tuple[str, int], tuple[str, str, str]]:
+    """Host, member id and client id of the member that reads a partition, by topic and partition."""
+    found: dict[tuple[str, int], tuple[str, str, str]] = {}
+    if isinstance(group, ClassicGroup):
+        if group.protocol_type != "consumer":
+            return found
+        for member in group.members.values():
+            owner = member.client_host, member.member_id, member.client_id
+            try:
+                assigned = read_assignment(member.assignment).assigned_partitions if member.assignment else []
+            except DecodeError:
+                continue  # of a client that has its own format
+            found |= {(topic.topic, index): owner for topic in assigned for index in topic.partitions}
+    elif isinstance(group, ConsumerGroup):
+        for each in group.members.values():
+            for topic_id, partitions in each.held().items():
+                topic_image = topics.by_id.get(topic_id)
+                if topic_image is not None:
+                    owner = each.client_host, each.member_id, each.client_id
+                    found |= {(topic_image.name, index): owner for index in partitions}
+    return found
