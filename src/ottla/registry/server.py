@@ -79,4 +79,5 @@ class RegistryThread:
 
     async def _serve(self) -> None:
         self._loop, self._until = asyncio.get_running_loop(), asyncio.Event()
-        await serve(self._settings, self._listener, self._ready.set, until=self._until.wait())
+        until = asyncio.create_task(self._until.wait())
+        await serve(self._settings, self._listener, self._ready.set, until=until)

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 from ottla.errors import ConfigError, SerializationError
@@ -21,6 +23,8 @@ from ottla.schemas.serde import Prepared, SchemaDeserializer, SchemaSerializer, 
 
 try:
     from fastavro import parse_schema, schemaless_reader, schemaless_writer
+
+    from ottla.schemas.avro_encoder import Encode, encoder_of
 except ImportError:
     raise ConfigError("Avro needs the package fastavro: pip install 'ottla[registry]'") from None
 
@@ -112,7 +116,7 @@ class AvroSerializer(SchemaSerializer):
                 name = ""
             else:
                 name = _name(_parsed(self.registry, schema))
-            found = self._prepare(topic, schema, name, lambda chosen: _parsed(self.registry, chosen))
+            found = self._prepare(topic, schema, name, lambda chosen: _writer_of(_parsed(self.registry, chosen)))
             self._prepared[topic] = found
         return found
 
@@ -120,20 +124,34 @@ class AvroSerializer(SchemaSerializer):
         """The value as Avro, with the id of its schema."""
         if self._schema is None and is_class(type(value)):
             self._set(type(value))
-        front, header, _, parsed = self._prepared.get(topic) or self._of(topic)
+        front, header, _, (encode, parsed) = self._prepared.get(topic) or self._of(topic)
         if self._to_dict is not None:
             value = self._to_dict(value)
         elif self._class is not None:
             value = self._class.dump(value)
-        out = io.BytesIO(front)
-        out.seek(len(front))
         try:
-            schemaless_writer(out, parsed, value)
-        except (ValueError, TypeError, KeyError, AttributeError, IndexError) as problem:
-            raise SerializationError(f"the value does not fit its Avro schema: {_reason(parsed, value, problem)}") from problem
+            data = front + encode(value)
+        except Exception:
+            data = front + _written(parsed, value)
         if header is not None:
             self._add_header(headers, header)
-        return out.getvalue()
+        return data
+
+
+def _writer_of(parsed: Any) -> tuple[Encode, Any]:
+    """The function that encodes values of a schema, and the schema for values that it does not take."""
+    named = parsed.get("__named_schemas", {}) if isinstance(parsed, dict) else {}
+    return encoder_of(parsed, named) or partial(_written, parsed), parsed
+
+
+def _written(parsed: Any, value: Any) -> bytes:
+    """A value as fastavro writes it."""
+    out = io.BytesIO()
+    try:
+        schemaless_writer(out, parsed, value)
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, struct.error) as problem:
+        raise SerializationError(f"the value does not fit its Avro schema: {_reason(parsed, value, problem)}") from problem
+    return out.getvalue()
 
 
 def _reason(parsed: Any, value: Any, problem: Exception) -> str:
