@@ -123,6 +123,14 @@ def services_of(name: str) -> dict[str, dict[str, Any]]:
     return services
 
 
+def await_health(service: Running, check: Sequence[str]) -> None:
+    deadline_s = time.monotonic() + HANG_S
+    while (done := service.container.execute(*check)).returncode != 0:
+        assert service.container.process.poll() is None, service.printed
+        assert time.monotonic() < deadline_s, f"{done.stdout}\n{service.printed}"
+        time.sleep(0.2)
+
+
 def test_compose_file_of_one_node(image: Path, tmp_path: Path) -> None:
     service = services_of("one-node.yaml")["broker"]
     hosts = {"broker": "127.0.0.1"}
@@ -135,9 +143,10 @@ def test_compose_file_of_one_node(image: Path, tmp_path: Path) -> None:
 
 
 def test_compose_file_of_three_nodes(image: Path, tmp_path: Path) -> None:
-    """Three containers in a network; one is killed, and nothing is lost."""
+    """Three containers in a network, registry and console beside them; one node is killed, and nothing is lost."""
     services = services_of("three-nodes.yaml")
     hosts = {name: f"10.89.0.{number}" for number, name in enumerate(services, start=2)}
+    beside = {name: services.pop(name) for name in ("registry", "console")}
     servers = ",".join(f"{name}:19092" for name in services)
     with ExitStack() as stack:
         network = stack.enter_context(Network())
@@ -149,6 +158,12 @@ def test_compose_file_of_three_nodes(image: Path, tmp_path: Path) -> None:
         for node in nodes.values():
             node.await_line(READY)
         first, second, third = nodes.values()
+        for name, service in beside.items():
+            assert set(service["depends_on"]) == set(services)
+            options = {"hostname": service["hostname"], "hosts": hosts, "is_read_only": service["read_only"]}
+            started = stack.enter_context(running(image, tmp_path, service["command"], **options))
+            started.container.attach(network, hosts[name])
+            await_health(started, service["healthcheck"]["test"][1:])
 
         def run(*command: str, on: Running = first) -> str:
             done = on.container.execute(*command, timeout_s=HANG_S)
@@ -161,6 +176,8 @@ def test_compose_file_of_three_nodes(image: Path, tmp_path: Path) -> None:
             "-c",
             f"seq 100 | kafka-console-producer.sh --bootstrap-server {servers} --topic orders --producer-property acks=all",
         )
+        asked = "exec 3<>/dev/tcp/registry/8081; printf 'GET /subjects HTTP/1.0\\r\\n\\r\\n' >&3; tail -n 1 <&3"
+        assert run("bash", "-c", asked) == "[]"
         second.container.kill()
         read = ("--topic", "orders", "--from-beginning", "--max-messages", "100")
         lines = run("kafka-console-consumer.sh", "--bootstrap-server", servers, *read, on=third).splitlines()
