@@ -43,7 +43,14 @@ REUSED_BYTES_MAX: Final = 16 << 20
 KEPT_FRAMES: Final = 3
 """One that is read, one that waits to be read, and one that arrives."""
 
-_OWN_REFERENCES: Final = 3
+
+def _references(kept: list[bytearray], number: int) -> int:
+    """How often the buffer at this place is referred to, by the list too. Only the difference to `_OWN_REFERENCES` means
+    anything: what the names and the argument here count for depends on the Python (3.14 borrows both)."""
+    return sys.getrefcount(kept[number])
+
+
+_OWN_REFERENCES: Final = _references([bytearray()], 0)
 
 _TLS_HANDSHAKE: Final = 0x160300
 _TLS_HANDSHAKE_NEWEST: Final = 0x160304
@@ -192,9 +199,10 @@ class FrameSplitter:
     def _kept_buffer(self, size: int) -> bytearray:
         """A buffer of `size` bytes for a frame, from an earlier frame if one is free."""
         self.reserved_bytes = size
-        for frame in self._kept:
-            # The list, the name here and the argument refer to it; anything else is a reader.
-            if sys.getrefcount(frame) <= _OWN_REFERENCES and size // 2 <= len(frame) <= size * 2:
+        kept = self._kept
+        for number in range(len(kept)):
+            if _references(kept, number) <= _OWN_REFERENCES and size // 2 <= len(kept[number]) <= size * 2:
+                frame = kept[number]
                 try:
                     if len(frame) > size:
                         del frame[size:]
@@ -205,9 +213,9 @@ class FrameSplitter:
                     continue
                 return frame
         frame = bytearray(size)
-        if len(self._kept) >= KEPT_FRAMES:
-            del self._kept[0]
-        self._kept.append(frame)
+        if len(kept) >= KEPT_FRAMES:
+            del kept[0]
+        kept.append(frame)
         return frame
 
     def _granted_capacity(self, capacity: int) -> int:
