@@ -35,6 +35,14 @@ def volume(folder: Path, owner: tuple[int, int], mode: int) -> Path:
     return folder
 
 
+def await_health(service: Running, check: Sequence[str]) -> None:
+    deadline_s = time.monotonic() + HANG_S
+    while (done := service.container.execute(*check)).returncode != 0:
+        assert service.container.process.poll() is None, service.printed
+        assert time.monotonic() < deadline_s, f"{done.stdout}\n{service.printed}"
+        time.sleep(0.2)
+
+
 @pytest.mark.parametrize("user", [None, ANY_USER])
 @pytest.mark.parametrize("is_read_only", [True, False])
 def test_image_without_a_setting_serves_clients(image: Path, tmp_path: Path, user: str | None, is_read_only: bool) -> None:
@@ -96,6 +104,15 @@ def test_health_says_why_a_node_is_not_ready(image: Path, tmp_path: Path) -> Non
         assert node.container.stop() == 0
 
 
+def test_registry_and_console_beside_the_node(image: Path, tmp_path: Path) -> None:
+    asked = {"KAFKA_OTTLA_SCHEMA_REGISTRY_PORT": "8081", "KAFKA_OTTLA_CONSOLE_PORT": "8080"}
+    with running(image, tmp_path, environment=asked, is_read_only=True, user=ANY_USER) as node:
+        node.await_line(READY)
+        await_health(node, ["ottla-health", "/subjects", "8081"])
+        await_health(node, ["ottla-health", "/static/console.css", "8080"])
+        assert node.container.stop() == 0
+
+
 def test_kafkas_tools_have_kafkas_flags(image: Path, tmp_path: Path) -> None:
     with running(image, tmp_path) as node:
         node.await_line(READY)
@@ -121,14 +138,6 @@ def services_of(name: str) -> dict[str, dict[str, Any]]:
     text = (Path(__file__).parents[2] / "image" / "compose" / name).read_text()
     services: dict[str, dict[str, Any]] = yaml.safe_load(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text))["services"]
     return services
-
-
-def await_health(service: Running, check: Sequence[str]) -> None:
-    deadline_s = time.monotonic() + HANG_S
-    while (done := service.container.execute(*check)).returncode != 0:
-        assert service.container.process.poll() is None, service.printed
-        assert time.monotonic() < deadline_s, f"{done.stdout}\n{service.printed}"
-        time.sleep(0.2)
 
 
 def test_compose_file_of_one_node(image: Path, tmp_path: Path) -> None:

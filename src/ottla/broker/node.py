@@ -46,6 +46,7 @@ from ottla.broker.settings import BrokerSettings
 from ottla.broker.storage import Storage
 from ottla.broker.supervision import Supervision
 from ottla.broker.tls_stores import TlsStores
+from ottla.config.listeners import SECURITY_PROTOCOLS
 from ottla.config.values import InvalidConfig
 from ottla.errors import BrokenInvariant, OttlaError
 from ottla.log.directories.log_directory import DirectoryWorld
@@ -139,6 +140,11 @@ class Node:
     def bootstrap_servers(self) -> str:
         """The bootstrap.servers setting for clients of this node; bootstrap.controllers if it has no broker."""
         return ",".join(address_text(each.host, each.port) for each in self._endpoints)
+
+    def servers_with(self, protocol: str) -> str:
+        """The bootstrap.servers setting for clients with this security.protocol; empty if no listener has it."""
+        number = SECURITY_PROTOCOLS[protocol]
+        return ",".join(address_text(each.host, each.port) for each in self._endpoints if each.security_protocol == number)
 
     @property
     def services(self) -> Services:

@@ -94,11 +94,19 @@ class BrokerConfig(Snapshot):
 
     # Ottla's own.
     ottla_check_enable: bool
+    ottla_command_config: str | None
+    """A file of client settings, for the services beside the node."""
+    ottla_console_host: str
+    ottla_console_port: int
+    """-1: none."""
     ottla_max_groups: int
     ottla_max_transactional_ids: int
     ottla_metrics_host: str | None
     """None: the address of the first listener for clients."""
     ottla_metrics_port: int
+    """-1: none."""
+    ottla_schema_registry_host: str
+    ottla_schema_registry_port: int
     """-1: none."""
 
     # Quotas of clients.

@@ -39,6 +39,12 @@ def check_combinations(config: BrokerConfig) -> None:
             "controller.quorum.auto.join.enable",
             "controller.quorum.auto.join.enable is for controllers; this node is only a broker",
         )
+    for name, port in (
+        ("ottla.console.port", config.ottla_console_port),
+        ("ottla.schema.registry.port", config.ottla_schema_registry_port),
+    ):
+        if port >= 0 and not config.is_broker:
+            raise InvalidConfig(name, f"{name}={port} is for brokers; this node is only a controller")
     for directory in config.cordoned_log_dirs:
         if directory == "*" and len(config.cordoned_log_dirs) > 1:
             raise InvalidConfig("cordoned.log.dirs", "cordoned.log.dirs has * and others: * stands for all, alone")

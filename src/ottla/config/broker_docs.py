@@ -229,6 +229,20 @@ _WORDS: dict[str, str] = {
         "Look at the machine at the start, as `ottla check` does, and log a line for each thing that will fail or hurt. It "
         "takes some 20 ms in a thread, after the node is up. Kafka does not have this setting."
     ),
+    "ottla.command.config": (
+        "A file of client settings, as for --command-config: what the console and the schema registry of this node connect to "
+        "it with. They use the listeners with its security.protocol; without a file those with PLAINTEXT. Kafka does not have "
+        "this setting."
+    ),
+    "ottla.console.host": (
+        "The address that ottla.console.port is opened on. Everybody who reaches it sees records and settings without a "
+        "login. Kafka does not have this setting."
+    ),
+    "ottla.console.port": (
+        "Serve a web console beside the node, as `ottla console` does; it only shows. The process starts with the first "
+        "connection. Needs ottla[console]. 0 is any free port, -1 none. For `ottla server start`; `ottla up` serves one by "
+        "itself. Kafka does not have this setting."
+    ),
     "ottla.max.groups": (
         "How many groups this node coordinates at most, those that only have committed offsets included. A new group beyond "
         "that is refused with GROUP_MAX_SIZE_REACHED. A group takes about 1.4 kB. Kafka does not have this setting."
@@ -250,6 +264,14 @@ _WORDS: dict[str, str] = {
     "ottla.metrics.port": (
         "Serve metrics in Prometheus's text format at http://HOST:PORT/metrics, and the node's health at /healthz and /readyz. "
         "0 is any free port, -1 none. Kafka does not have this setting."
+    ),
+    "ottla.schema.registry.host": (
+        "The address that ottla.schema.registry.port is opened on, such as 0.0.0.0. Kafka does not have this setting."
+    ),
+    "ottla.schema.registry.port": (
+        "Serve a schema registry beside the node, as `ottla registry` does. The process starts with the first connection. "
+        "Needs ottla[registry]. 0 is any free port, -1 none. For `ottla server start`; `ottla up` serves one by itself. Kafka "
+        "does not have this setting."
     ),
     "process.roles": "What this node does: `broker` stores partitions and serves clients, `controller` manages the cluster.",
     "producer.id.expiration.check.interval.ms": "How often to check for producers that have expired.",

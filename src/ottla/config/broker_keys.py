@@ -14,11 +14,16 @@ OTTLAS_OWN = """\
 confluent.basic.auth.user.info | PASSWORD | null | - | LOW | cluster-wide | internal
 confluent.schema.registry.url | LIST | [] | - | LOW | cluster-wide | internal
 ottla.check.enable | BOOLEAN | true | - | LOW | read-only | internal
+ottla.command.config | STRING | null | - | LOW | read-only | internal
+ottla.console.host | STRING | 127.0.0.1 | - | LOW | read-only | internal
+ottla.console.port | INT | -1 | [-1,...,65535] | LOW | read-only | internal
 ottla.max.groups | INT | 50000 | [1,...] | LOW | read-only | internal
 ottla.max.producer.ids | INT | 200000 | [1,...] | LOW | read-only | internal
 ottla.max.transactional.ids | INT | 50000 | [1,...] | LOW | read-only | internal
 ottla.metrics.host | STRING | null | - | LOW | read-only | internal
 ottla.metrics.port | INT | -1 | [-1,...,65535] | LOW | read-only | internal
+ottla.schema.registry.host | STRING | 127.0.0.1 | - | LOW | read-only | internal
+ottla.schema.registry.port | INT | -1 | [-1,...,65535] | LOW | read-only | internal
 """
 """Settings that Kafka does not have, as rows like Kafka's. Those of `confluent.` are Confluent Server's."""
 

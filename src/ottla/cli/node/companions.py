@@ -1,4 +1,5 @@
-"""Services beside the nodes of `ottla up`: each in a process of its own, begun by the first connection to its port.
+"""Services beside the nodes of `ottla up`, and beside a node whose settings ask for them: a schema registry and a console, each
+in a process of its own, begun by the first connection to its port.
 
 The port is open from the start and its address is printed, but a service that nobody uses costs neither time nor memory. The
 process takes over the listening socket; if it ends, the next connection begins another. It ends with this process: its standard
@@ -9,17 +10,24 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import logging
 import os
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Final, Self
 
 from ottla.errors import OttlaError
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+logger = logging.getLogger("ottla.node")
 
 LISTEN_FD = "--listen-fd"
 REGISTRY = "schema registry"
@@ -94,7 +102,10 @@ class Companions:
     def add(self, name: str, host: str, port: int, command: Sequence[str]) -> None:
         """Open a port for a service, or one of the ports after it, and begin to watch it."""
         listener = self._reserved.pop(name, None) or listen(host, port, or_next=PORTS_AFTER)
-        companion = Companion(name, listener, command)
+        self.serve(Companion(name, listener, command))
+
+    def serve(self, companion: Companion) -> None:
+        """Begin to watch the port of a service."""
         companion.watch(asyncio.get_running_loop())
         self.services.append(companion)
 
@@ -149,7 +160,68 @@ def add_console(companions: Companions, host: str, servers: str, client_properti
         companions.add("console", host, PORT, ("console", "-b", servers, "--name", "local", "--host", host, *changes, *login))
 
 
-def listen(host: str, port: int, *, or_next: int = 0) -> socket.socket:
+CONSOLE_PORT_SETTING: Final = "ottla.console.port"
+REGISTRY_PORT_SETTING: Final = "ottla.schema.registry.port"
+
+
+@contextmanager
+def services_beside(settings: Mapping[str, str]) -> Iterator[Callable[[Node], None]]:
+    """The services that a node's settings ask for. Their ports are open within the block; what it yields is called when the
+    node is up, and begins to serve them."""
+    wanted = [
+        name for name in (CONSOLE_PORT_SETTING, REGISTRY_PORT_SETTING) if settings.get(name, "").strip() not in ("", "-1")
+    ]
+    if not wanted:
+        yield lambda node: None
+        return
+    from ottla.cli.common.settings import CONFIG_VARIABLE, read_properties  # late, as what follows: most nodes have none
+    from ottla.cli.console import missing_packages as console_lacks
+    from ottla.cli.registry import missing_packages as registry_lacks
+    from ottla.config.broker import BrokerConfig
+
+    config = BrokerConfig.from_settings(settings)
+    file = config.ottla_command_config or os.environ.get(CONFIG_VARIABLE)
+    given = {} if file is None else read_properties(file)
+    protocol = given.get("security.protocol") or os.environ.get("OTTLA_SECURITY_PROTOCOL", "PLAINTEXT")
+    offered = [config.listener_security[each.name].protocol for each in config.broker_listeners]
+    if protocol not in offered:
+        raise OttlaError(
+            f"{wanted[0]}: what is to be served there would connect with security.protocol={protocol}, and this node's "
+            f"listeners have {', '.join(offered)}: name a file with the settings of a client in ottla.command.config"
+        )
+    login = () if file is None else ("--command-config", file)
+    opened: list[tuple[str, socket.socket, tuple[str, ...]]] = []
+    with Companions() as companions, ExitStack() as stack:
+
+        def open_port(name: str, setting: str, host: str, port: int, *command: str) -> None:
+            listener = listen(host, port, named_by=setting)
+            stack.callback(listener.close)
+            opened.append((name, listener, (*command, *login)))
+
+        if CONSOLE_PORT_SETTING in wanted:
+            _refuse_missing(CONSOLE_PORT_SETTING, "console", console_lacks())
+            host = config.ottla_console_host
+            open_port("console", CONSOLE_PORT_SETTING, host, config.ottla_console_port, "console", "--host", host)
+        if REGISTRY_PORT_SETTING in wanted:
+            _refuse_missing(REGISTRY_PORT_SETTING, "registry", registry_lacks())
+            host = config.ottla_schema_registry_host
+            open_port("schema registry", REGISTRY_PORT_SETTING, host, config.ottla_schema_registry_port, "registry")
+
+        def begin(node: Node) -> None:
+            for name, listener, command in opened:
+                companions.serve(Companion(name, listener, (*command, "-b", node.servers_with(protocol))))
+            for line in companions.lines():
+                logger.info("%s", line)
+
+        yield begin
+
+
+def _refuse_missing(setting: str, extra: str, packages: list[str]) -> None:
+    if packages:
+        raise OttlaError(f"{setting} needs the packages {', '.join(packages)}: pip install 'ottla[{extra}]'")
+
+
+def listen(host: str, port: int, *, or_next: int = 0, named_by: str = "--port") -> socket.socket:
     """A listening socket. If the port is taken, one of the `or_next` ports after it, then any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for candidate in [*range(port, port + or_next + 1), *([0] if or_next else [])]:
@@ -163,7 +235,7 @@ def listen(host: str, port: int, *, or_next: int = 0) -> socket.socket:
             listener.close()
             failure = problem
     raise OttlaError(
-        f"port {port} of {host} cannot be opened: {failure.strerror}. Choose another with --port; 0 takes a free one"
+        f"port {port} of {host} cannot be opened: {failure.strerror}. Choose another with {named_by}; 0 takes a free one"
     )
 
 

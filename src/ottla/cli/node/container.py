@@ -2,8 +2,9 @@
 
 Variables win over the file, the file wins over the defaults, setting by setting. The names of variables are Apache's:
 `KAFKA_LOG_RETENTION_HOURS` is log.retention.hours; `__` stands for `_` and `___` for `-`. `OTTLA_METRICS_PORT` is
-ottla.metrics.port. Variables that Apache's images keep for the JVM, and those that Kubernetes adds for a service that is called
-kafka, are no settings. `complete` adds what is missing for a node that can be reached.
+ottla.metrics.port, as `KAFKA_OTTLA_METRICS_PORT` is. Variables that Apache's images keep for the JVM, and those that
+Kubernetes adds for a service that is called kafka, are no settings. `complete` adds what is missing for a node that can be
+reached.
 
 The log directories are formatted at the first start. All in one process: a start of Python takes longer than the rest.
 """
@@ -120,10 +121,12 @@ def settings_of(variables: Mapping[str, str]) -> dict[str, str]:
 
     settings = {}
     for variable, value in sorted(variables.items()):
+        if _is_of_kubernetes(variable, value):
+            continue
         if variable.startswith("OTTLA_"):
             if (name := variable.lower().replace("_", ".")) in BROKER_KEYS:
                 settings[name] = value
-        elif variable.startswith("KAFKA_") and variable not in NO_SETTINGS and not _is_of_kubernetes(variable, value):
+        elif variable.startswith("KAFKA_") and variable not in NO_SETTINGS:
             settings[setting_name(variable)] = value
     return settings
 
@@ -195,7 +198,8 @@ def complete(given: Mapping[str, str], hostname: str) -> dict[str, str]:
     if not settings.get("log.dir"):
         _default(settings, "log.dirs", DATA)
     _default(settings, "ottla.metrics.port", str(METRICS_PORT))
-    _default(settings, "ottla.metrics.host", "0.0.0.0")
+    for name in ("ottla.metrics.host", "ottla.console.host", "ottla.schema.registry.host"):
+        _default(settings, name, "0.0.0.0")
     return settings
 
 
@@ -271,6 +275,7 @@ def start_container(file: Path | None, overrides: Mapping[str, str], log_dir: Pa
         # The kernel ignores a signal to process 1 without a handler; the node has its own from when it starts.
         signal.signal(signal.SIGTERM, _end)
     from ottla.cli.logs import configure_logging
+    from ottla.cli.node.companions import services_beside
     from ottla.cli.node.process import logger, run_node
     from ottla.config.broker import BrokerConfig
     from ottla.config.values import InvalidConfig
@@ -292,8 +297,14 @@ def start_container(file: Path | None, overrides: Mapping[str, str], log_dir: Pa
     directories = sorted({*config.log.log_dirs, config.log.metadata_log_dir})
     for directory in directories:
         check_writable(directory)
-    _format(config, settings, container)
-    run_node(settings, _say_ready)
+    with services_beside(settings) as begin:
+        _format(config, settings, container)
+
+        def ready(node: Node) -> None:
+            begin(node)
+            _say_ready(node)
+
+        run_node(settings, ready)
 
 
 def _end(number: int, frame: object) -> None:

@@ -64,6 +64,7 @@ def start(
     if file is None:
         raise click.UsageError("name the file of the node's settings, or add --from-env to take them from KAFKA_* variables")
     from ottla.cli.logs import configure_logging
+    from ottla.cli.node.companions import services_beside
     from ottla.cli.node.process import run_node
 
     try:
@@ -71,7 +72,8 @@ def start(
     except ValueError as broken:
         raise click.UsageError(f"{file} is not a properties file: {broken}") from None
     configure_logging(level="INFO", directory=log_dir if service else log_dir or Path("logs"), for_journal=service)
-    run_node(settings, lambda node: None, format_new=format_new)  # the node's own log line names its address
+    with services_beside(settings) as ready:
+        run_node(settings, ready, format_new=format_new)  # the node's own log line names its address
 
 
 @server.command()

@@ -39,6 +39,19 @@ DEFAULT_ADDRESSES = ("127.0.0.1:9092", "localhost:9092")
 SECURITY_FOLDER = "security"
 """In the data folder: what --secure has made. See `secure.py`."""
 
+_CONSOLE = (
+    "`ottla up` serves a console where it says, unless --no-console is given; `ottla console --port` serves one elsewhere"
+)
+_REGISTRY = (
+    "`ottla up` serves a registry where it says, unless --no-registry is given; `ottla registry --port` serves one elsewhere"
+)
+OF_SERVER = {
+    "ottla.console.host": _CONSOLE,
+    "ottla.console.port": _CONSOLE,
+    "ottla.schema.registry.host": _REGISTRY,
+    "ottla.schema.registry.port": _REGISTRY,
+}
+
 ACTIONS = {
     "status": "Show the nodes that run.",
     "stop": "Stop one node, or all.",
@@ -193,6 +206,8 @@ def check_names(settings: Mapping[str, str]) -> None:
 
         if (refusal := refusal_of_unknown(settings)) is not None:
             raise click.UsageError(f"--set: {refusal}")
+        if (service := next((name for name in settings if name in OF_SERVER), None)) is not None:
+            raise click.UsageError(f"--set {service}: this is for `ottla server start`. {OF_SERVER[service]}")
 
 
 def parse_overrides(overrides: tuple[str, ...]) -> dict[str, str]:

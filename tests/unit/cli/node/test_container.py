@@ -62,6 +62,7 @@ def test_variables_that_are_no_settings() -> None:
         "KAFKA_PORT_9092_TCP_ADDR": "10.0.0.1",
         "KAFKA_0_PORT": "tcp://10.0.0.1:9092",
         "OTTLA_SERVICE_HOST": "10.0.0.1",
+        "OTTLA_CONSOLE_PORT": "tcp://10.0.0.1:8080",  # beside a service called ottla-console
     }
     assert settings_of(of_kubernetes) == {}
     assert settings_of({"OTTLA_METRICS_PORT": "1", "OTTLA_PURE": "1", "PATH": "/bin"}) == {"ottla.metrics.port": "1"}
@@ -88,6 +89,12 @@ def test_node_without_any_setting_is_a_cluster_at_localhost() -> None:
     assert settings["controller.quorum.voters"] == "1@localhost:9093"
     assert settings["log.dirs"] == DATA
     assert (settings["ottla.metrics.host"], settings["ottla.metrics.port"]) == ("0.0.0.0", "9464")
+
+
+def test_console_and_registry_are_open_to_the_network_when_they_are_asked_for() -> None:
+    config = BrokerConfig.from_settings(settings_from({"KAFKA_OTTLA_CONSOLE_PORT": "8080"}))
+    assert (config.ottla_console_host, config.ottla_console_port) == ("0.0.0.0", 8080)
+    assert (config.ottla_schema_registry_host, config.ottla_schema_registry_port) == ("0.0.0.0", -1)
 
 
 def test_one_variable_does_not_throw_away_the_defaults() -> None:
