@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import json
 import logging
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -131,13 +132,18 @@ class Visit:
         self.view = view
         self.segments = segments
         self.user = User()
+        self._query: Mapping[str, str] | None = None
         self.form: dict[str, str] = {}
         self.fields: list[tuple[str, str]] = []
         """The form's fields in order, with repeated names."""
 
     @property
     def query(self) -> Mapping[str, str]:
-        return self.request.query_params
+        return self.request.query_params if self._query is None else self._query
+
+    def take_query(self, query: Mapping[str, str]) -> None:
+        """For a change whose form says what a query would."""
+        self._query = query
 
     @property
     def settings(self) -> ConsoleSettings:
@@ -311,7 +317,11 @@ class Console:
             data += chunk
             if len(data) > FORM_BYTES_MAX:
                 raise Refused(413, f"the form has more than {FORM_BYTES_MAX:,} bytes")
-        if visit.request.headers.get("content-type", "").startswith("application/json"):
+        kind = visit.request.headers.get("content-type", "")
+        if kind.startswith("multipart/form-data"):
+            visit.fields = _multipart(bytes(data), kind.partition("boundary=")[2].strip('"'))
+            visit.form = dict(visit.fields)
+        elif kind.startswith("application/json"):
             body = json.loads(data or b"{}")
             visit.fields = [(str(name), str(each)) for name, each in body.items()] if isinstance(body, dict) else []
             visit.form = dict(visit.fields)
@@ -373,6 +383,16 @@ class Console:
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
         return Response(data, media_type=kind, headers=headers)
+
+
+def _multipart(data: bytes, boundary: str) -> list[tuple[str, str]]:
+    """The fields of a form with files. Bytes that are no UTF-8 become surrogates, which nothing writes again."""
+    found = []
+    for part in data.split(b"--" + boundary.encode("latin-1"))[1:-1] if boundary else []:
+        head, _, body = part.partition(b"\r\n\r\n")
+        if name := re.search(rb'[; ]name="([^"]*)"', head):
+            found.append((name[1].decode("utf-8", "replace"), body.removesuffix(b"\r\n").decode("utf-8", "surrogateescape")))
+    return found
 
 
 def _json(data: Any, status: int = 200) -> Response:

@@ -319,6 +319,31 @@ def header_text(value: bytes | None) -> str:
     return str(_read(value, "text" if form_of(value) in ("text", "json") else "hex").value)
 
 
+def plain_header(name: str, value: bytes | None) -> dict[str, str | None]:
+    """A header in a line of JSON: its value as text, or else as hex."""
+    if value is None or form_of(value) in ("text", "json"):
+        return {"name": name, "value": None if value is None else value.decode()}
+    return {"name": name, "hex": value.hex()}
+
+
+def parse_headers(given: Any) -> list[tuple[str, bytes | None]]:
+    """Headers of a line of JSON: a list as `plain_header` makes it, or an object of names and texts. Raises `ValueError`."""
+    if isinstance(given, dict):
+        given = [{"name": name, "value": value} for name, value in given.items()]
+    found: list[tuple[str, bytes | None]] = []
+    for each in given if isinstance(given, list) else [given]:
+        if not isinstance(each, dict) or not isinstance(each.get("name"), str):
+            raise ValueError('headers are an object of names and texts, or a list of {"name": …, "value": …}')
+        value = each.get("value")
+        if "hex" in each:
+            found.append((each["name"], bytes.fromhex(str(each["hex"]))))
+        elif value is None or isinstance(value, str):
+            found.append((each["name"], None if value is None else value.encode()))
+        else:
+            raise ValueError(f"the header {each['name'][:60]} is no text")
+    return found
+
+
 _WRITERS: Final[dict[str, Callable[[str], bytes]]] = {
     "text": str.encode,
     "hex": bytes.fromhex,

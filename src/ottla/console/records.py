@@ -67,13 +67,14 @@ class Topic(NamedTuple):
     name: str
     id: Uuid
     leaders: Mapping[int, int]
+    partition_count: int
+    """All partitions, those without a leader too."""
 
 
 async def find_topic(cluster: Cluster, name: str) -> Topic:
     found = await cluster.topic(name)
-    return Topic(
-        name, found.topic_id, {each.partition_index: each.leader_id for each in found.partitions if each.leader_id >= 0}
-    )
+    leaders = {each.partition_index: each.leader_id for each in found.partitions if each.leader_id >= 0}
+    return Topic(name, found.topic_id, leaders, len(found.partitions))
 
 
 class Chunk(NamedTuple):

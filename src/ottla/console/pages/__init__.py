@@ -6,6 +6,8 @@ SUBJECTS = (
     "overview",
     "topics",
     "records",
+    "downloads",
+    "sending",
     "groups",
     "group_actions",
     "transactions",

@@ -46,6 +46,8 @@ SEARCH_S_MAX = 900.0
 PROGRESS_S = 0.2
 CONTINUED_PARTITIONS_MAX = 200
 LEARN = 50
+LETTER = "__connect.errors.topic"
+"""A header of dead letters."""
 BYTES_MAX = 16 * 1024 * 1024
 """What "show all" shows of a key or value."""
 
@@ -86,7 +88,7 @@ async def understand(visit: Visit, cluster: Cluster) -> Ask:
         whole = await whole_range(cluster, topic, _partitions(topic, query.get("partition", "")))
         wanted = whole
         if place == "offset":
-            offset = _number(query.get("offset") or "0")
+            offset = whole_number(query.get("offset") or "0")
             begins = {each: min(max(offset, at), whole.ends[each]) for each, at in whole.begins.items()}
             wanted = Range(begins, whole.ends)
         elif place == "time":
@@ -94,9 +96,10 @@ async def understand(visit: Visit, cluster: Cluster) -> Ask:
         if query.get("at"):
             wanted = _from_place(wanted, query["at"], is_backward=place == "newest")
         reader = reader_of(visit, topic.name)
+        ask = Ask(topic, whole, wanted, place, search, reader, visit.number("limit", LIMIT, 1, LIMIT_MAX))
         if search is not None:
-            await _learn(cluster, topic, wanted, reader)
-    return Ask(topic, whole, wanted, place, search, reader, visit.number("limit", LIMIT, 1, LIMIT_MAX))
+            await learn(cluster, ask)
+    return ask
 
 
 def reader_of(visit: Visit, topic: str) -> Reader:
@@ -104,10 +107,10 @@ def reader_of(visit: Visit, topic: str) -> Reader:
     return Reader(topic, _form(visit.query.get("key")), _form(visit.query.get("value")), visit.console.schemas)
 
 
-async def _learn(cluster: Cluster, topic: Topic, wanted: Range, reader: Reader) -> None:
-    """A few records tell a searching reader the forms of the others."""
-    if "auto" in reader.forms.values():
-        reader.learn(await newest(cluster, topic, wanted, LEARN, 0.3))
+async def learn(cluster: Cluster, ask: Ask) -> None:
+    """A few records tell a reader the forms of the others."""
+    if "auto" in ask.reader.forms.values():
+        ask.reader.learn(await newest(cluster, ask.topic, ask.wanted, LEARN, 0.3))
 
 
 def _place_of(ask: Ask, left: Mapping[int, int]) -> str | None:
@@ -126,20 +129,20 @@ def _from_place(wanted: Range, at: str, *, is_backward: bool) -> Range:
     begins, ends = dict(wanted.begins), dict(wanted.ends)
     for each in at.split(","):
         if each.startswith("<"):
-            first = _number(each[1:])
+            first = whole_number(each[1:])
             for partition in [one for one in begins if one < first]:
                 begins[partition] = ends[partition]
             continue
         name, _, offset = each.partition(":")
-        partition = _number(name)
+        partition = whole_number(name)
         if partition not in begins:
             continue
         if not offset:
             begins[partition] = ends[partition]
         elif is_backward:
-            ends[partition] = max(begins[partition], min(ends[partition], _number(offset)))
+            ends[partition] = max(begins[partition], min(ends[partition], whole_number(offset)))
         else:
-            begins[partition] = max(begins[partition], min(ends[partition], _number(offset)))
+            begins[partition] = max(begins[partition], min(ends[partition], whole_number(offset)))
     return Range(begins, ends)
 
 
@@ -195,6 +198,7 @@ async def records(visit: Visit) -> Data:
         "searched_of": ask.total,
         "searched_bytes": size,
         "next_at": place,
+        "has_letters": any(name == LETTER for each in found for name, _ in each.headers),
         "is_unfinished": bool(left),
     }
 
@@ -250,11 +254,11 @@ async def own_cluster(visit: Visit) -> AsyncIterator[Cluster]:
 @page("/topics/{name}/records/search", "")
 async def search(visit: Visit) -> Response:
     """A search as a stream of events: `rows`, `progress`, and `end`. Closing the stream stops it."""
-    _check_search(visit)
+    check_search(visit)
     return event_stream(visit, _searching(visit))
 
 
-def _check_search(visit: Visit) -> None:
+def check_search(visit: Visit) -> None:
     """An error in the expression is the response's, not the stream's."""
     try:
         parse(visit.query.get("q", "").strip() or "offset >= 0")
@@ -305,7 +309,7 @@ def _rows(visit: Visit, name: str, rows: list[Data]) -> Data:
 async def tailing(visit: Visit) -> Response:
     """New records as a stream of events. The ids of events are `partition:offset` lists: after a lost connection, the browser
     goes on exactly where it was."""
-    _check_search(visit)
+    check_search(visit)
     return event_stream(visit, _tailing(visit))
 
 
@@ -348,7 +352,7 @@ async def find_record(cluster: Cluster, topic: Topic, partition: int, offset: in
 @page("/topics/{name}/records/{partition}/{offset}", "record.html")
 async def record(visit: Visit) -> Data:
     """One record in full."""
-    partition, offset = _number(visit.segments["partition"]), _number(visit.segments["offset"])
+    partition, offset = whole_number(visit.segments["partition"]), whole_number(visit.segments["offset"])
     async with asyncio.timeout(READ_S):
         topic = await find_topic(visit.view.cluster, visit.segments["name"])
         found, whole = await find_record(visit.view.cluster, topic, partition, offset)
@@ -379,7 +383,7 @@ async def record(visit: Visit) -> Data:
 def _partitions(topic: Topic, given: str) -> list[int]:
     if not given:
         return sorted(topic.leaders)
-    number = _number(given)
+    number = whole_number(given)
     if number not in topic.leaders:
         raise Refused(404, f"topic {topic.name} has no partition {number}, or it has no leader now")
     return [number]
@@ -396,7 +400,8 @@ def _timestamp(given: str) -> int:
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def _number(given: str) -> int:
+def whole_number(given: str) -> int:
+    """A number of a query."""
     if not given.isdigit() or len(given) > 18:
         raise Refused(400, f"{given!r} is no whole number")
     return int(given)
