@@ -130,7 +130,7 @@ class AvroSerializer(SchemaSerializer):
         elif self._class is not None:
             value = self._class.dump(value)
         try:
-            data = front + encode(value)
+            data: bytes = front + encode(value)
         except Exception:
             data = front + _written(parsed, value)
         if header is not None:
