@@ -146,7 +146,9 @@ def test_quiet_node_prints_nothing(tmp_path: Path) -> None:
         where = ("--bootstrap-server", f"127.0.0.1:{port}")
         await_true(lambda: run_ottla("topics", "list", *where).returncode == 0, "the node answers")
         process.send_signal(signal.SIGTERM)
-        assert process.communicate(timeout=60) == ("", "")
+        printed, logged = process.communicate(timeout=60)
+        busy = "WARNING  loop: the event loop was held"  # what a busy machine is warned of
+        assert (printed, [line for line in logged.splitlines() if busy not in line]) == ("", [])
         assert process.returncode == 0
     finally:
         process.kill()
