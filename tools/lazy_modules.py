@@ -123,7 +123,10 @@ STARTS: Final[dict[str, Start]] = {
             "env.real.system",
         ),
     ),
-    "console": Start(_command("console", "--help"), ("console", "console.app", "console.server", "console.text")),
+    "console": Start(
+        _command("console", "--help"),
+        ("console", "console.access", "console.app", "console.config", "console.masking", "console.server", "console.text"),
+    ),
     # Their packages come with the registry's extra, which a console without a registry does not have.
     "console pages": Start(_code("import ottla.console.app"), ("schemas.avro", "schemas.json_schema", "schemas.protobuf")),
     "registry": Start(_command("registry", "--help"), ("registry.server",)),

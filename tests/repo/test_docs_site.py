@@ -151,6 +151,7 @@ RUN_BY = {
     "admin": "tests/compat/client/test_examples.py",
     "application": "tests/compat/client/test_application_page.py",
     "clients": "tests/compat/client/clients_page.py",
+    "console": "tests/unit/console/test_console_page.py",
     "container": "tests/image/test_container_page.py",
     "cloud-logins": "tests/unit/client/test_tokens.py",
     "from-aiokafka": "tests/compat/client/test_moving_in.py",

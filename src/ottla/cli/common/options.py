@@ -51,9 +51,11 @@ def cluster_options(
     property_flags: tuple[str, ...] = (),
     retire_broker_list: bool = True,
     takes_controllers: bool = False,
+    several: bool = False,
 ) -> Callable[[F], F]:
     """Add the flags for the cluster's address and client settings; the function gets `settings` instead of them.
 
+    With `several` the address may be given more than once: the function gets all of them as `servers`, the first as `settings`.
     With `takes_controllers` the command can ask controllers directly, by --bootstrap-controller.
     `known` names the client properties that the verb itself reads. `old_config_flag` is the stem of Kafka's older names for the
     same flags: `--producer.config`, `--producer-property`. `property_flags` are further names of --command-property.
@@ -63,12 +65,16 @@ def cluster_options(
         @functools.wraps(function)
         def wrapper(
             *args: Any,
-            bootstrap_server: str | None,
+            bootstrap_server: str | tuple[str, ...] | None,
             command_config: str | None,
             command_property: tuple[str, ...],
             bootstrap_controller: str | None = None,
             **rest: Any,
         ) -> Any:
+            if several:
+                rest["servers"] = bootstrap_server or ()
+            if isinstance(bootstrap_server, tuple):
+                bootstrap_server = bootstrap_server[0] if bootstrap_server else None
             command_config = command_config or os.environ.get(CONFIG_VARIABLE)
             properties = read_properties(command_config) if command_config else {}
             if bootstrap_server is not None or bootstrap_controller is not None:
@@ -117,7 +123,9 @@ def cluster_options(
             "--bootstrap-server",
             "bootstrap_server",
             metavar="HOST:PORT,…",
-            help=f"Where to find the cluster.  [default: ${ENVIRONMENT_VARIABLE}, or {DEFAULT_BOOTSTRAP}]",
+            multiple=several,
+            help=f"Where to find the cluster{'; again for each further one' if several else ''}.  "
+            f"[default: ${ENVIRONMENT_VARIABLE}, or {DEFAULT_BOOTSTRAP}]",
         )(decorated)
 
     return decorate

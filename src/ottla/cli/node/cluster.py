@@ -432,10 +432,10 @@ def up_cluster(
     def tell(children: list[Child]) -> None:
         servers = ",".join(child.bootstrap_servers for child in children)
         login = None if security is None else client_file(data)
-        if has_console:
-            add_console(companions, host, servers, login)
         if has_registry:
             add_registry(companions, host, servers, login)
+        if has_console:
+            add_console(companions, host, servers, login)
         if as_json or not quiet:
             _print_ready(children, data, security is not None, as_json, companions)
 

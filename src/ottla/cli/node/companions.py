@@ -151,13 +151,15 @@ def add_registry(companions: Companions, host: str, servers: str, client_propert
 
 
 def add_console(companions: Companions, host: str, servers: str, client_properties: Path | None) -> None:
-    """A web console for the node or cluster at `servers`, if its packages are installed."""
+    """A web console for the node or cluster at `servers`, if its packages are installed. It shows the registry added before."""
     from ottla.cli.console import LOOPBACK, PORT, missing_packages  # late: after the node is up
 
     if not missing_packages():
         login = () if client_properties is None else ("--command-config", str(client_properties))
         changes = ("--allow-changes",) if host in LOOPBACK else ()
-        companions.add("console", host, PORT, ("console", "-b", servers, "--name", "local", "--host", host, *changes, *login))
+        schemas = [word for each in companions.services if each.name == REGISTRY for word in ("--schema-registry", each.url)]
+        about = ("-b", servers, "--name", "local", "--host", host)
+        companions.add("console", host, PORT, ("console", *about, *changes, *schemas, *login))
 
 
 CONSOLE_PORT_SETTING: Final = "ottla.console.port"

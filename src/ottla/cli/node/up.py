@@ -190,10 +190,10 @@ def up(
 
         def on_ready(node: Node) -> None:
             login = None if security is None else data / SECURITY_FOLDER / "client.properties"
-            if not no_console:
-                add_console(companions, host, node.bootstrap_servers, login)
             if not no_registry:
                 add_registry(companions, host, node.bootstrap_servers, login)
+            if not no_console:
+                add_console(companions, host, node.bootstrap_servers, login)
             controlled.open(node, lambda: tell(node))
 
         run_node(settings, on_ready, format_new=True, scram=() if security is None else (first_user(security),))
