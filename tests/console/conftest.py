@@ -45,8 +45,9 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 class RunningConsole:
     """A console that serves, and a small client with cookies."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, bootstrap: str) -> None:
         self.url = url
+        self.bootstrap = bootstrap
         self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()), _NoRedirects())
 
     def get(self, path: str, **headers: str) -> Answer:
@@ -116,7 +117,7 @@ def running_console(bootstrap: str, **settings: Any) -> Iterator[RunningConsole]
     thread.start()
     try:
         assert ready.wait(HANG_S)
-        yield RunningConsole(url_of(listener))
+        yield RunningConsole(url_of(listener), bootstrap)
     finally:
         for loop, ending in loops:
             if not over.is_set():

@@ -18,7 +18,7 @@ def address(topic: str, end: str = "", **query: object) -> str:
 
 def orders(broker: Broker, topic: str, count: int = 100, partitions: int = 2) -> None:
     """Records with `total` from 0 on, in turn on the partitions."""
-    broker.create_topic(topic, partitions=partitions)
+    broker.create_topic(topic, partitions, {"retention.ms": -1})  # the timestamps are of 1970
     with Producer(broker.bootstrap_servers) as producer:
         for number in range(count):
             value = {"order": {"id": f"o-{number}", "items": [{"sku": f"s{number % 3}"}]}, "total": number}

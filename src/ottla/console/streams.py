@@ -9,7 +9,6 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
 from typing import Any, NamedTuple
 
 from starlette.responses import StreamingResponse
@@ -44,36 +43,36 @@ def event_stream(visit: Visit, source: AsyncGenerator[Event, None]) -> Streaming
     if len(_open_streams) >= STREAMS_MAX:
         raise Refused(503, f"{STREAMS_MAX} live pages are open already: close some")
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_encoded(source), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_encoded(source, visit.request.url.path), media_type="text/event-stream", headers=headers)
 
 
-async def _encoded(source: AsyncGenerator[Event, None]) -> AsyncIterator[bytes]:
+async def _encoded(source: AsyncGenerator[Event, None], path: str) -> AsyncIterator[bytes]:
     mark = object()
     _open_streams.add(mark)
     ends_s = asyncio.get_running_loop().time() + STREAM_S_MAX
     waiting: asyncio.Task[Event] | None = None
     try:
-        async with aclosing(source):
-            yield b": begin\n\n"
-            while asyncio.get_running_loop().time() < ends_s:
-                waiting = waiting or asyncio.ensure_future(anext(source))
-                await asyncio.wait([waiting], timeout=HEARTBEAT_S)
-                if not waiting.done():
-                    yield b": here\n\n"
-                    continue
-                finished, waiting = waiting, None
-                try:
-                    yield finished.result().encoded()
-                except StopAsyncIteration:
-                    break
-            yield Event("end", {}).encoded()
+        yield b": begin\n\n"
+        while asyncio.get_running_loop().time() < ends_s:
+            waiting = waiting or asyncio.ensure_future(anext(source))
+            await asyncio.wait([waiting], timeout=HEARTBEAT_S)
+            if not waiting.done():
+                yield b": here\n\n"
+                continue
+            finished, waiting = waiting, None
+            try:
+                yield finished.result().encoded()
+            except StopAsyncIteration:
+                break
+        yield Event("end", {}).encoded()
     except (KafkaError, OttlaError, TimeoutError) as error:
         yield Event("failure", {"text": str(error) or "the cluster does not answer"}).encoded()
     except Exception:
-        logger.exception("%s failed", "a stream")
+        logger.exception("the stream %s failed", path)
         yield Event("failure", {"text": "something went wrong: see the console's log"}).encoded()
     finally:
         _open_streams.discard(mark)
-        if waiting is not None:
+        if waiting is not None:  # before the source is closed: it must not run
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
+        await source.aclose()

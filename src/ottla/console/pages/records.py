@@ -235,7 +235,7 @@ def shown_record(each: Shown, reader: Reader, limit: int = 64 * 1024) -> Data:
         "timestamp": each.timestamp,
         "key": reader.content(each, "key", limit, each.is_control)._asdict(),
         "value": reader.content(each, "value", limit, each.is_control)._asdict(),
-        "headers": [{"name": name, "value": header_text(value)} for name, value in each.headers],
+        "headers": [{"name": name, "value": header_text(value)} for name, value in reader.headers(each)],
         "is_control": each.is_control,
         "is_transactional": each.is_transactional,
     }

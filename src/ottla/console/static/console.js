@@ -14,9 +14,20 @@
         const other = fresh.querySelector(`[data-live="${CSS.escape(each.dataset.live)}"]`);
         if (other) each.replaceWith(document.importNode(other, true));
       }
+      reach();
     } catch { /* the next turn tries again */ }
   }
   setInterval(refresh, REFRESH_MS);
+
+  // A table that is wider than the window is scrolled with the arrow keys.
+  function reach() {
+    for (const each of document.querySelectorAll(".scroll")) {
+      if (each.scrollWidth > each.clientWidth) each.tabIndex = 0;
+      else each.removeAttribute("tabindex");
+    }
+  }
+  reach();
+  window.addEventListener("resize", reach);
 
   document.addEventListener("keydown", (event) => {
     if (event.key === "/" && !event.target.closest("input, textarea, select") && !event.ctrlKey && !event.metaKey) {

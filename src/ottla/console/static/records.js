@@ -89,7 +89,8 @@
     let shown = 0, skipped = 0;
     const source = open(controls.dataset.tail);
     document.body.classList.add("is-live");
-    status.textContent = "Waiting for new records";
+    status.textContent = "Connecting";
+    source.addEventListener("begin", () => { if (!shown && !skipped) status.textContent = "Waiting for new records"; });
     source.addEventListener("rows", (event) => {
       const told = JSON.parse(event.data);
       fill(told.html, true);
