@@ -12,7 +12,7 @@ from ottla.client.admin.topics import NewPartitions, NewTopic, create_partitions
 from ottla.console.app import Data, Refused, Visit, change, page
 from ottla.console.clusters import ClusterView, Ends, NotAnswering
 from ottla.console.pages.tables import tabulate
-from ottla.ids import TopicPartition
+from ottla.ids import TopicPartition, uuid_text
 
 
 async def _ends(view: ClusterView) -> Ends | None:
@@ -124,7 +124,7 @@ async def topic(visit: Visit) -> Data:
     return {
         "title": found.name,
         "name": found.name,
-        "id": str(found.id),
+        "id": "" if found.id is None else uuid_text(found.id),
         "is_internal": found.is_internal,
         "records": _records(found, ends),
         "size": sizes.get(found.name),
