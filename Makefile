@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-cluster test test-failed lint test-all test-long-random test-long-model test-long-sim test-long-alone test-long-rest \
-	bench bench-servers bench-clients bench-spark bench-cluster clean docs generate dist dist-twice first-hour
+	bench bench-servers bench-clients bench-spark bench-cluster bench-registry clean docs generate dist dist-twice first-hour
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -93,6 +93,9 @@ bench-spark: $(STAMP)  ## the Spark source and sink beside Spark's own Kafka con
 
 bench-cluster: $(STAMP)  ## three nodes beside three of Apache Kafka: replicated produce, failover, idle partitions; about 25 minutes
 	@$(BIN)/python -m bench.cluster $(if $(QUICK),--quick) $(ARGS)
+
+bench-registry: $(STAMP)  ## the schema registry, and the Avro serializers beside confluent-kafka's, about a minute
+	@$(BIN)/python -m bench.registry $(if $(QUICK),--quick)
 
 # PYTHONS='python3.13 ...' names others than those that are found.
 DIST := $(BIN)/python -u tools/dist.py

@@ -128,19 +128,13 @@ def schema_value(stored: Stored) -> bytes:
     return compact(value).encode()
 
 
-def parse_schema_value(value: Json) -> Stored:
-    """Raises KeyError, TypeError or ValueError if it is not the value of a schema."""
-    references = tuple(
-        Reference(str(each["name"]), str(each["subject"]), int(each["version"])) for each in value.get("references") or ()
-    )
-    content = Content(
-        str(value.get("schemaType") or "AVRO"),
-        str(value["schema"]),
-        references,
-        stable(value.get("metadata")),
-        stable(value.get("ruleSet")),
-    )
-    return Stored(str(value["subject"]), int(value["version"]), int(value["id"]), content, bool(value.get("deleted")))
+def parse_schema_value(value: Json, subject: str, version: int) -> Stored:
+    """The version that the value of a schema's record describes. Raises KeyError, TypeError or ValueError if it is none."""
+    given = value.get("references")
+    references = tuple(Reference(str(each["name"]), str(each["subject"]), int(each["version"])) for each in given or ())
+    kind, text = str(value.get("schemaType") or "AVRO"), str(value["schema"])
+    content = Content(kind, text, references, stable(value.get("metadata")), stable(value.get("ruleSet")))
+    return Stored(subject, version, int(value["id"]), content, bool(value.get("deleted")))
 
 
 def _metadata_parts(metadata: Json) -> list[bytes]:

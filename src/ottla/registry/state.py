@@ -42,7 +42,8 @@ class RegistryState:
         """The highest version that a subject ever had, as far as the topic still says."""
         self._by_id: dict[str, dict[int, dict[tuple[str, int], Stored]]] = {}
         self._ids: dict[str, dict[Content, int]] = {}
-        self._guids: dict[str, Content] = {}
+        self._guids: dict[str, Content] | None = None
+        """Made when a GUID is first asked for: hashes of all schemas would be a fifth of a start."""
         self.max_ids: dict[str, int] = {}
         self._referrers: dict[tuple[str, int], set[tuple[str, int]]] = {}
         self._configs: dict[str, Json] = {}
@@ -88,10 +89,12 @@ class RegistryState:
         return [uses[place] for place in sorted(uses)]
 
     def content_of_guid(self, guid: str) -> Content | None:
+        if self._guids is None:
+            self._guids = {each.guid: each for ids in self._ids.values() for each in ids}
         return self._guids.get(guid)
 
     def ids_of_guid(self, guid: str) -> list[tuple[str, int]]:
-        content = self._guids.get(guid)
+        content = self.content_of_guid(guid)
         return [] if content is None else [(name, ids[content]) for name, ids in sorted(self._ids.items()) if content in ids]
 
     def referrers(self, subject: str, version: int, *, deleted: bool = False) -> list[Stored]:
@@ -128,8 +131,8 @@ class RegistryState:
     def replay(self, key: bytes | None, value: bytes | None) -> None:
         """Apply one record. A record that is none of a registry's is counted and passed over: others may write here, too."""
         try:
-            name = json.loads(key or b"")
-            body = None if value is None else json.loads(value)
+            name = json.loads((key or b"").decode())
+            body = None if value is None else json.loads(value.decode())
             self._apply(name, body)
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             self.skipped += 1
@@ -142,7 +145,7 @@ class RegistryState:
                 subject, version = str(key["subject"]), int(key["version"])
                 self._forget(subject, version)
                 if value is not None:
-                    self._keep(parse_schema_value(value)._replace(subject=subject, version=version))
+                    self._keep(parse_schema_value(value, subject, version))
             case "CONFIG":
                 _set(self._configs, key.get("subject") or GLOBAL, None if value is None else _config(value))
             case "MODE":
@@ -169,7 +172,8 @@ class RegistryState:
         self._highest[stored.subject] = max(self._highest.get(stored.subject, 0), stored.version)
         self._by_id.setdefault(context, {}).setdefault(stored.id, {})[stored.subject, stored.version] = stored
         self._ids.setdefault(context, {})[stored.content] = stored.id
-        self._guids[stored.content.guid] = stored.content
+        if self._guids is not None:
+            self._guids[stored.content.guid] = stored.content
         self.max_ids[context] = max(self.max_ids.get(context, 0), stored.id)
         for _, subject, version in stored.content.references:
             place = (qualified(context, subject), version)
@@ -192,7 +196,7 @@ class RegistryState:
         if not uses:
             del self._by_id[context][stored.id]
             del self._ids[context][stored.content]
-            if not any(stored.content in ids for ids in self._ids.values()):
+            if self._guids is not None and not any(stored.content in ids for ids in self._ids.values()):
                 self._guids.pop(stored.content.guid, None)
         for _, name, number in stored.content.references:
             place = (qualified(context, name), number)

@@ -18,6 +18,7 @@ Encode = Callable[[Any], bytes]
 
 INT_MAX, LONG_MAX = 1 << 31, 1 << 63
 _CACHED_MAX = 4_096
+_CHUNK = (1 << 14) - 1
 _PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
 
@@ -30,17 +31,21 @@ class Unsupported(Exception):
 
 
 class _Longs(dict[int, bytes]):
-    """Whole numbers as Avro writes them: zigzag, seven bits a byte. Small ones are kept."""
+    """Whole numbers as Avro writes them: zigzag, seven bits a byte. Small ones are kept, others made of two bytes at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ends = [bytes([each] if each < 0x80 else [each & 0x7F | 0x80, each >> 7]) for each in range(_CHUNK + 1)]
+        self._chunks = [bytes([each & 0x7F | 0x80, each >> 7 | 0x80]) for each in range(_CHUNK + 1)]
 
     def __missing__(self, number: int) -> bytes:
         if not -LONG_MAX <= number < LONG_MAX:
             raise Unfit
-        rest, made = (number << 1) ^ (number >> 63), bytearray()
-        while rest > 0x7F:
-            made.append(rest & 0x7F | 0x80)
-            rest >>= 7
-        made.append(rest)
-        found = bytes(made)
+        rest, found = (number << 1) ^ (number >> 63), b""
+        while rest > _CHUNK:
+            found += self._chunks[rest & _CHUNK]
+            rest >>= 14
+        found += self._ends[rest]
         if -_CACHED_MAX <= number < _CACHED_MAX:
             self[number] = found
         return found
@@ -71,14 +76,30 @@ class _Writer:
         self._named = dict(named)
         self._names = dict(_NAMES)
         self._records: dict[str, str] = {}
+        self._used_by_name: set[str] = set()
         self._count = 0
 
     def encoder(self, parsed: Any) -> Encode:
         if not isinstance(parsed, dict) or parsed.get("type") != "record":
             raise Unsupported  # a single value of a primitive type: fastavro is as fast
+        self._find_uses(parsed)
         name = self._record(parsed)
         made: Encode = self._names[name]
         return made
+
+    def _find_uses(self, schema: Any) -> None:
+        """Records that are used by name get a function: they may contain themselves. Others are written in place."""
+        if isinstance(schema, str):
+            self._used_by_name.add(schema)
+        elif isinstance(schema, list):
+            for each in schema:
+                self._find_uses(each)
+        else:
+            for part in ("type", "items", "values"):
+                if part in schema:
+                    self._find_uses(schema[part])
+            for each in schema.get("fields", ()):
+                self._find_uses(each["type"])
 
     def _new(self, prefix: str) -> str:
         self._count += 1
@@ -92,15 +113,20 @@ class _Writer:
     def _record(self, schema: Mapping[str, Any]) -> str:
         name = self._records[schema["name"]] = self._new("record")
         self._named[schema["name"]] = schema
-        lines: list[str] = [f"def {name}(value):", " if type(value) is not dict: raise Unfit"]
-        parts: list[str] = []
-        for field in schema["fields"]:
-            variable = self._new("v")
-            lines.append(f" {variable} = value[{field['name']!r}]")
-            parts += self._value(field["type"], variable, lines, 1)
+        lines = [f"def {name}(value):"]
+        parts = self._fields(schema, "value", lines, 1)
         lines.append(f" return join(({''.join(f'{each}, ' for each in parts)}))")
         exec("\n".join(lines), self._names)  # only names of our own and quoted names of fields
         return name
+
+    def _fields(self, schema: Mapping[str, Any], variable: str, lines: list[str], depth: int) -> list[str]:
+        self._add(lines, depth, f"if type({variable}) is not dict: raise Unfit")
+        parts: list[str] = []
+        for field in schema["fields"]:
+            own = self._new("v")
+            self._add(lines, depth, f"{own} = {variable}[{field['name']!r}]")
+            parts += self._value(field["type"], own, lines, depth)
+        return parts
 
     def _value(self, schema: Any, variable: str, lines: list[str], depth: int) -> list[str]:
         """Add statements that check a variable, and return the expressions of its bytes."""
@@ -121,6 +147,8 @@ class _Writer:
         if kind == "fixed":
             self._add(lines, depth, f"if type({variable}) is not bytes or len({variable}) != {schema['size']}: raise Unfit")
             return [variable]
+        if kind == "record" and schema["name"] not in self._used_by_name:
+            return self._fields(schema, variable, lines, depth)
         if kind == "record":
             return [f"{self._record(schema)}({variable})"]
         if kind in ("array", "map"):
