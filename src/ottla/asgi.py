@@ -63,6 +63,9 @@ async def serve_app(
     """Serve until a signal comes, or in a thread or a process that another one began: until `until` is done."""
     import uvicorn
 
+    # Connections inherit it. asyncio sets it only where the socket names its protocol; without, head and body of an answer
+    # leave 40 ms apart.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     config = uvicorn.Config(
         app,
         log_config=None,
