@@ -33,6 +33,9 @@ class NodeSecurity(NamedTuple):
     has_acls: bool = True
     """Whether access needs to be granted; if not, everybody who gets in may do everything."""
 
+    def __repr__(self) -> str:
+        return f"NodeSecurity({self.mechanism}, ca_file={self.ca_file!r}, node_file={self.node_file!r})"
+
     @property
     def protocol(self) -> str:
         """The security protocol of the listener for clients, which is its name too."""

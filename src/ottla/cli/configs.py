@@ -15,6 +15,7 @@ from ottla.cli.common.completion import complete_topics, complete_words
 from ottla.cli.common.connection import with_cluster
 from ottla.cli.common.options import ZOOKEEPER, cluster_options, json_option, plain_option, retired, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_table, say
+from ottla.cli.common.references import refuse_plain_secrets
 from ottla.cli.common.settings import ClientSettings, parse_pairs, read_properties
 from ottla.cli.common.spelling import Actions
 from ottla.client.admin.configs import (
@@ -367,6 +368,7 @@ def alter(
         raise click.UsageError(f"name the {entity.kind} whose settings to change")
     if add_config is not None and add_config_file is not None:
         raise click.UsageError("give --add-config or --add-config-file, not both")
+    refuse_plain_secrets("--set", to_set, "put the setting into a file: --add-config-file FILE")
     added = parse_pairs(to_set, "--set")
     if add_config_file is not None:
         added |= read_properties(add_config_file)

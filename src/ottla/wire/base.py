@@ -28,6 +28,10 @@ NEW: Final[Any] = object()
 """The default of struct arguments that are not null by default: it makes a new struct."""
 
 
+SECRETS: Final = frozenset({"auth_bytes", "hmac", "salted_password", "server_key", "stored_key"})
+"""Fields whose values `repr` does not show."""
+
+
 class EncodeError(OttlaError):
     """A message cannot be written in a version: a value out of range, a null where none may be, a text too long.
 
@@ -59,7 +63,7 @@ class Struct:
         )
 
     def __repr__(self) -> str:
-        fields = [f"{name}={getattr(self, name)!r}" for name in self.__slots__]
+        fields = [f"{name}={'hidden' if name in SECRETS else repr(getattr(self, name))}" for name in self.__slots__]
         if self.unknown_tags:
             fields.append(f"unknown_tags={self.unknown_tags!r}")
         return f"{self.__class__.__name__}({', '.join(fields)})"

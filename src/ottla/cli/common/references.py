@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import click
@@ -19,7 +19,25 @@ import click
 from ottla.config.java_properties import parse_properties
 
 _REFERENCE = re.compile(r"\$\{(env|file|directory):([^}]*)\}")
+_SECRET = re.compile(r"(password|passphrase|\.secret\.key|client\.secret|sasl\.jaas\.config|ssl\.keystore\.key)$")
 _BYTES_MAX = 1 << 20
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting holds a password or a key, with the prefix of a listener or without."""
+    return _SECRET.search(name) is not None
+
+
+def plain_secrets(pairs: Iterable[str]) -> list[str]:
+    """The names among `NAME=VALUE` whose value is a secret as it is."""
+    split = [(name.strip(), value.strip()) for name, _, value in (pair.partition("=") for pair in pairs)]
+    return [name for name, value in split if is_secret(name) and value and not _REFERENCE.search(value)]
+
+
+def refuse_plain_secrets(flag: str, pairs: Iterable[str], instead: str) -> None:
+    """A usage error for a secret on the command line: everybody on the machine can read it there."""
+    for name in plain_secrets(pairs):
+        raise click.UsageError(f"{flag} {name}=…: others on this machine can read command lines: {instead}")
 
 
 def resolved(settings: Mapping[str, str]) -> dict[str, str]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gc
+import logging
 from pathlib import Path
 
 import click
 
 from ottla.cli.common.output import print_data
-from ottla.cli.common.references import resolved
+from ottla.cli.common.references import plain_secrets, resolved
 from ottla.cli.common.spelling import Commands
 from ottla.cli.node.up import parse_overrides
 from ottla.config.java_properties import format_properties, parse_properties
+
+logger = logging.getLogger("ottla.node")
 
 EPILOG = """\b
 Examples:
@@ -72,6 +75,13 @@ def start(
     except ValueError as broken:
         raise click.UsageError(f"{file} is not a properties file: {broken}") from None
     configure_logging(level="INFO", directory=log_dir if service else log_dir or Path("logs"), for_journal=service)
+    for name in plain_secrets(overrides):
+        logger.warning(
+            "%s is on the command line, where others on this machine can read it: write ${env:NAME} or ${file:PATH:KEY}, or "
+            "put it into %s",
+            name,
+            file,
+        )
     with services_beside(settings) as ready:
         run_node(settings, ready, format_new=format_new)  # the node's own log line names its address
 

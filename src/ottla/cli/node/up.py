@@ -13,7 +13,7 @@ import click
 from ottla.broker.secure_settings import secured
 from ottla.broker.solo_settings import solo_settings
 from ottla.cli.common.output import escape, print_json
-from ottla.cli.common.references import resolved
+from ottla.cli.common.references import refuse_plain_secrets, resolved
 from ottla.cli.common.spelling import Commands
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ def up(
     """Run one Kafka node in this process, or a cluster of several in processes of their own, until Ctrl-C."""
     if ctx.invoked_subcommand is not None:
         return
+    refuse_plain_secrets("--set", overrides, "write ${env:NAME}, ${file:PATH:KEY} or ${directory:FOLDER:NAME} instead of it")
     given = parse_overrides(overrides)
     check_names(given)
     if nodes > 1:

@@ -5,9 +5,11 @@ from pathlib import Path
 import click
 import pytest
 
-from ottla.cli.common.references import resolved
+from ottla.cli.common.references import is_secret, refuse_plain_secrets, resolved
 from ottla.cli.common.settings import read_properties
 from ottla.cli.node.up import parse_overrides
+from ottla.config.broker_keys import BROKER_KEYS
+from ottla.config.values import ConfigType
 
 
 def test_references_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,3 +53,23 @@ def test_commands_and_nodes_resolve_them(tmp_path: Path, monkeypatch: pytest.Mon
     file.write_text("ssl.key.password=${env:OTTLA_TEST_PASSWORD}\n")
     assert read_properties(str(file)) == {"ssl.key.password": "s3cret"}
     assert parse_overrides(("ssl.key.password=${env:OTTLA_TEST_PASSWORD}",)) == {"ssl.key.password": "s3cret"}
+
+
+def test_every_password_of_kafkas_tables_is_known() -> None:
+    """But certificates, which Kafka hides too, are no secrets."""
+    public = {"ssl.keystore.certificate.chain", "ssl.truststore.certificates"}
+    hidden = {name for name, key in BROKER_KEYS.items() if key.type is ConfigType.PASSWORD}
+    assert {name for name in BROKER_KEYS if is_secret(name)} == hidden - public
+    assert is_secret("listener.name.tls.scram-sha-512.sasl.jaas.config")
+    assert is_secret("my.plugin.password")
+
+
+@pytest.mark.parametrize("value", ["s3cret", "  s3cret", "s3cret $HOME"])
+def test_secret_on_the_command_line_is_refused_without_repeating_it(value: str) -> None:
+    with pytest.raises(click.UsageError, match=r"--set ssl\.key\.password=…: others .* can read .*: use a file") as refused:
+        refuse_plain_secrets("--set", ["num.partitions=6", f"ssl.key.password={value}"], "use a file")
+    assert "s3cret" not in refused.value.message
+
+
+def test_references_and_other_settings_may_be_on_the_command_line() -> None:
+    refuse_plain_secrets("--set", ["ssl.key.password=${env:X}", "ssl.key.password=", "num.partitions=6"], "use a file")

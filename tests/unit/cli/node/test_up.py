@@ -76,6 +76,25 @@ def test_log_dirs_setting_overrides_the_data_folder(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["used"]
 
 
+def test_files_of_a_secure_node_are_its_owners(tmp_path: Path) -> None:
+    """Secrets for the owner alone, data for the owner's group too, nothing for others."""
+    before = os.umask(0o022)
+    try:
+        with up(tmp_path / "data", "--secure", "--no-console", "--no-registry"):
+            paths = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
+            modes = {str(path.relative_to(tmp_path)): path.stat().st_mode & 0o777 for path in paths}
+    finally:
+        os.umask(before)
+    secrets = {name: mode for name, mode in modes.items() if name.startswith("data/security")}
+    assert secrets.pop("data/security") == 0o700
+    assert secrets.pop("data/security/ca.pem") == 0o644, "everybody may see the certificate of the authority"
+    assert secrets
+    assert set(secrets.values()) == {0o600}, secrets
+    rest = {name: mode for name, mode in modes.items() if not name.startswith("data/security")}
+    assert "data/node-1/__cluster_metadata-0/00000000000000000000.log" in rest
+    assert not {name: oct(mode) for name, mode in rest.items() if mode & 0o027}, "the group reads, others do nothing"
+
+
 def test_help_has_an_example_of_a_cluster() -> None:
     assert "ottla up --nodes 3 " in run_ottla("up", "--help").stdout
 
