@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 from tests.support.peers.raw_client import RawClient
 from tests.support.peers.sasl_login import authenticate, is_closed, is_usable, shake
-from tests.support.servers.kafka_server import KafkaServer
-from tests.support.servers.sasl_server import ALICES_PASSWORD, RECEIVE_BYTES_MAX, SESSION_MS
+from tests.support.servers.kafka_server import KafkaServer, ports_of
+from tests.support.servers.ottla_server import start_ottla
+from tests.support.servers.sasl_server import ALICES_PASSWORD, RECEIVE_BYTES_MAX, SESSION_MS, sasl_properties
 
 from ottla.errors.codes import ErrorCode
 from ottla.link.scram import ScramClient
+from ottla.metadata.scram import salted_password
 from ottla.wire.codec import join_parts
 from ottla.wire.headers import encode_request
+from ottla.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -117,6 +120,47 @@ def test_unknown_users_and_wrong_passwords_are_told_the_same(dial: Any) -> None:
         shake(client)
         told.add(authenticate(client, message).error_message)
     assert len(told) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_time_of_a_failed_login_does_not_tell_who_exists(mechanism: str) -> None:
+    """Of 300 pairs, an unknown user's login takes longer than alice's about as often as not. (Apache refuses it earlier.)"""
+    samples, pairs = 300, []
+    with start_ottla(sasl_properties() | {"connection.failed.authentication.delay.ms": 0}) as server:
+        port = ports_of(server.properties)["SASL"]
+        salted = salted_password("sha512", ALICES_PASSWORD.encode(), b"salt" * 8, 4096)
+        upsertion = ScramCredentialUpsertion(
+            name="alice", mechanism=2, iterations=4096, salt=b"salt" * 8, salted_password=salted
+        )
+        with RawClient.to(server.bootstrap) as admin:
+            admin.request(AlterUserScramCredentialsRequest(upsertions=[upsertion]), 0)
+
+        def failed_login_s(user: str) -> float:
+            with RawClient(port) as client:
+                shake(client, mechanism)
+                if mechanism == "PLAIN":
+                    began_s = time.perf_counter()
+                    answer = authenticate(client, f"\0{user}\0wrong".encode())
+                    took_s = time.perf_counter() - began_s
+                else:
+                    scram = ScramClient(mechanism, user, "wrong", "nonce")
+                    began_s = time.perf_counter()
+                    answer = authenticate(client, scram.first())
+                    took_s = time.perf_counter() - began_s
+                    final = scram.final(answer.auth_bytes)
+                    began_s = time.perf_counter()
+                    answer = authenticate(client, final)
+                    took_s += time.perf_counter() - began_s
+            assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+            return took_s
+
+        for number in range(samples):
+            users = ("alice", "erich") if number % 2 else ("erich", "alice")
+            times = {user: failed_login_s(user) for user in users}
+            pairs.append((times["erich"], times["alice"]))
+    slower = sum(unknown > known for unknown, known in pairs) / samples
+    assert 0.35 < slower < 0.65, "five standard deviations of a fair coin"
 
 
 @pytest.mark.parametrize("user", ["eve", "alice"])

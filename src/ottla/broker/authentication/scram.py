@@ -8,8 +8,8 @@
 A client without channel binding alone is served, as in Kafka. User names are hashed as they came, without SASLprep. With the
 extension `tokenauth=true`, user and password are id and HMAC of a delegation token.
 
-A user that does not exist gets a salt, too, always the same one, and fails where a wrong password fails. Apache Kafka refuses
-it at the first message, which tells who exists.
+A user that does not exist gets a salt, too, always the same one, and fails where a wrong password fails, after the same work.
+Apache Kafka refuses it at the first message, which tells who exists.
 """
 
 from __future__ import annotations
@@ -115,7 +115,8 @@ class ScramExchange:
             text = "the authorization id must be empty or the user name"
             raise LoginFailed(text, f"Authentication failed: {text}")
         self._found = found
-        self._used = used = self._accounts.decoy(self.username) if found is None else found.credential
+        decoy = self._accounts.decoy(self.username)  # made for everybody: the time must not tell who exists
+        self._used = used = decoy if found is None else found.credential
         self._header = first["header"]
         self._expected_nonce = first["nonce"] + self._nonce
         answer = f"r={self._expected_nonce},s={b64encode(used.salt).decode()},i={used.iterations}"
