@@ -129,25 +129,24 @@ def main() -> None:
     scale = 10 if parser.parse_args().quick else 1
     rows: list[tuple[str, str]] = []
     ratios: list[float] = []
-    with Broker(process=True) as broker:
-        with registry(broker.bootstrap_servers) as (url, start_s):
-            rows.append(("start with an empty topic", f"{start_s:.2f} s"))
-            client = SchemaRegistry(url, timeout_s=60)
-            client.register("s", Schema(text(0)))
-            count = 4_000 // scale
-            rate = per_second(url, count, lambda client, _: client.call("GET", "/schemas/ids/1"))
-            rows.append(("lookups by id", f"{rate:,.0f} /s"))
-            rate = per_second(url, count, lambda client, _: client.call("POST", "/subjects/s", {"schema": text(0)}))
-            rows.append(("lookups by text", f"{rate:,.0f} /s"))
-            count = 1_000 // scale
-            rate = per_second(url, count, lambda client, number: client.register(f"n{number}", Schema(text(number + 1))))
-            rows.append(("registrations of new schemas", f"{rate:,.0f} /s"))
-            rate = per_second(url, count, lambda client, number: client.check("s", Schema(text(0, f"f{number}"))))
-            rows.append(("compatibility checks of new schemas", f"{rate:,.0f} /s"))
-            for name, ours, theirs in serializers(url, 20_000 // scale):
-                told = f"{ours:,.0f} /s, confluent-kafka {theirs:,.0f} /s: {ours / theirs:.1f} ×"
-                rows.append((f"Avro serializer, dicts of {name}", told))
-                ratios.append(ours / theirs)
+    with Broker(process=True) as broker, registry(broker.bootstrap_servers) as (url, start_s):
+        rows.append(("start with an empty topic", f"{start_s:.2f} s"))
+        client = SchemaRegistry(url, timeout_s=60)
+        client.register("s", Schema(text(0)))
+        count = 4_000 // scale
+        rate = per_second(url, count, lambda client, _: client.call("GET", "/schemas/ids/1"))
+        rows.append(("lookups by id", f"{rate:,.0f} /s"))
+        rate = per_second(url, count, lambda client, _: client.call("POST", "/subjects/s", {"schema": text(0)}))
+        rows.append(("lookups by text", f"{rate:,.0f} /s"))
+        count = 1_000 // scale
+        rate = per_second(url, count, lambda client, number: client.register(f"n{number}", Schema(text(number + 1))))
+        rows.append(("registrations of new schemas", f"{rate:,.0f} /s"))
+        rate = per_second(url, count, lambda client, number: client.check("s", Schema(text(0, f"f{number}"))))
+        rows.append(("compatibility checks of new schemas", f"{rate:,.0f} /s"))
+        for name, ours, theirs in serializers(url, 20_000 // scale):
+            told = f"{ours:,.0f} /s, confluent-kafka {theirs:,.0f} /s: {ours / theirs:.1f} ×"
+            rows.append((f"Avro serializer, dicts of {name}", told))
+            ratios.append(ours / theirs)
     with Broker(process=True) as broker:
         broker.create_topic(records.TOPIC, config={"cleanup.policy": "compact"})
         count = 100_000 // scale

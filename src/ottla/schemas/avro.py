@@ -129,7 +129,6 @@ class AvroSerializer(SchemaSerializer):
             value = self._to_dict(value)
         elif self._class is not None:
             value = self._class.dump(value)
-        data: bytes
         try:
             data: bytes = front + encode(value)
         except Exception:
