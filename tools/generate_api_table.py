@@ -7,7 +7,7 @@ python tools/generate_api_table.py --check   fail if what is checked in is out o
 import sys
 from pathlib import Path
 
-from ottla.broker.requests.apis import ON_BROKER, ON_CONTROLLER, UNSTABLE_WITH
+from ottla.broker.requests.apis import ON_BROKER, ON_CONTROLLER, SERVED_WITH, UNSTABLE_WITH
 from ottla.wire.apis import APIS, Api
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "apis.md"
@@ -25,6 +25,9 @@ does for an unknown API.
 """
 
 
+SETTINGS = {"metrics_address": "ottla.metrics.port"}
+
+
 def versions(api: Api) -> str:
     oldest, newest = api.advertised()
     return str(oldest) if oldest == newest else f"{oldest}–{newest}"
@@ -32,6 +35,8 @@ def versions(api: Api) -> str:
 
 def row(api: Api) -> str:
     ours = versions(api) if api.key in ON_BROKER or api.key in ON_CONTROLLER else "–"
+    if api.key in SERVED_WITH:
+        ours = f"{versions(api)} with `{SETTINGS[SERVED_WITH[api.key][1]]}`"
     if api.key in UNSTABLE_WITH:
         ours += f"; {api.newest} with `{UNSTABLE_WITH[api.key].replace('_', '.')}`"
     on_controller = "served" if api.key in ON_CONTROLLER else "–"
@@ -40,7 +45,7 @@ def row(api: Api) -> str:
 
 def table() -> str:
     present = [api for _, api in sorted(APIS.items()) if not api.is_removed]
-    served = sum(api.key in ON_BROKER or api.key in ON_CONTROLLER for api in present)
+    served = sum(api.key in ON_BROKER or api.key in ON_CONTROLLER or api.key in SERVED_WITH for api in present)
     return HEAD + "".join(map(row, present)) + f"\n{served} of {len(present)} APIs are served.\n"
 
 

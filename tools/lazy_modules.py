@@ -156,6 +156,7 @@ STARTS: Final[dict[str, Start]] = {
             *_TLS,
             "broker.channel.links",
             "broker.channel.remote",
+            "broker.client_telemetry",
             "broker.handlers.data.produce_schemas",
             "broker.metrics",
             "broker.metrics_server",

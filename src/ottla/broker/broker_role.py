@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ottla.broker.channel import ControllerChannel
+    from ottla.broker.client_telemetry import ClientTelemetry
     from ottla.broker.storage import Storage
     from ottla.log.directories.log_directories import DirectoryLoss, LogDirectories
     from ottla.metadata.image.cluster import Endpoint
@@ -196,6 +197,7 @@ class BrokerRole:
             fetch_sessions=FetchSessions(node.world.clock, node.world.randomness, node.settings),
             producer_ids=producer_ids,
             coordinators=Coordinators(node.world, node.settings, partitions, node.metadata, producer_ids),
+            telemetry=_telemetry(node),
         )
 
     async def _register(self, endpoints: Sequence[Endpoint], directories: LogDirectories, partitions: Partitions) -> None:
@@ -226,3 +228,11 @@ class BrokerRole:
         task = watched("a report to the controller", telling)
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
+
+
+def _telemetry(node: NodeServices) -> ClientTelemetry | None:
+    if node.settings.current.metrics_address is None:
+        return None
+    from ottla.broker.client_telemetry import ClientTelemetry  # late: most nodes serve no metrics
+
+    return ClientTelemetry()

@@ -79,7 +79,13 @@ class NodeMetrics:
         pages: dict[str, Page] = {"/metrics": self.page}
         if self._broker is not None:
             pages["/metrics/groups"] = GroupMetrics(self._broker).page
+            pages["/metrics/clients"] = self._clients
         return pages
+
+    async def _clients(self, text: MetricsText, query: Mapping[str, str]) -> None:
+        """Write what clients have pushed to this broker."""
+        if self._broker is not None and self._broker.telemetry is not None:
+            self._broker.telemetry.write(text, int(self._services.world.clock.monotonic_s() * 1000))
 
     async def page(self, text: MetricsText, query: Mapping[str, str]) -> None:
         """Write the current values of all metrics, but for those of groups."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ottla.broker.channel import ControllerChannel
+    from ottla.broker.client_telemetry import ClientTelemetry
     from ottla.broker.fetch_sessions import FetchSessions
     from ottla.broker.membership import Membership
     from ottla.broker.metadata_cache import MetadataCache
@@ -61,5 +62,7 @@ class Services(NodeServices):
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
     coordinators: Coordinators
+    telemetry: ClientTelemetry | None = None
+    """What clients push (KIP-714); None where no metrics are served."""
     schema_subjects: SchemaSubjects | None = None
     """What the schema registry has said; None until a topic's schema ids are checked."""

@@ -193,6 +193,7 @@ class BrokerConfig(Snapshot):
     transaction_state_log_min_isr: int
     transaction_state_log_num_partitions: int
     transaction_state_log_replication_factor: int
+    telemetry_max_bytes: int
     transaction_state_log_segment_bytes: int
     transaction_two_phase_commit_enable: bool
     transactional_id_expiration_ms: int

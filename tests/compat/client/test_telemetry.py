@@ -1,4 +1,4 @@
-"""Client metrics pushed to Apache Kafka (KIP-714), read there by a plugin with Apache's own OpenTelemetry classes."""
+"""Client metrics pushed (KIP-714): to Ottla, and to Apache Kafka, where a plugin reads them with Apache's own classes."""
 
 import asyncio
 import time
@@ -6,12 +6,14 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
+from urllib.request import urlopen
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.java_programs import JavaPrograms
-from tests.support.servers.kafka_server import HANG_S, KafkaServer
-from tests.support.servers.ottla_server import StartServer
+from tests.support.servers.kafka_server import HANG_S, KafkaServer, free_ports
+from tests.support.servers.ottla_server import StartServer, start_ottla
 
 from ottla import Admin, Consumer, Producer
 from ottla.client.admin.topics import NewTopic
@@ -261,6 +263,116 @@ def test_producer_consumer_and_admin_push_their_metrics(receiver: Receiver) -> N
     resource = receiver.pushes("consumer")[-1].resource
     assert "group_id=g" in resource
     assert f"group_member_id={member_id}" in resource
+
+
+async def _refusals(server: KafkaServer) -> dict[str, object]:
+    """What a broker answers to good and bad requests of a client, in short."""
+    said: dict[str, object] = {}
+    metrics = MetricsRegistry("producer", "p", producer_settings({"bootstrap.servers": server.bootstrap}))
+    ProducerMetrics(metrics).batch_sent("my-topic", 10, 500, 3, 0)
+    async with connected(server, "stranger") as link:
+        found = await link.request(GetTelemetrySubscriptionsRequest())
+        said["subscription"] = (
+            found.error_code,
+            found.accepted_compression_types,
+            found.push_interval_ms,
+            found.telemetry_max_bytes,
+            found.delta_temporality,
+            found.requested_metrics,
+        )
+        instance_id = found.client_instance_id
+        said["has an id"] = instance_id != ZERO_UUID
+        asked = GetTelemetrySubscriptionsRequest(client_instance_id=instance_id)
+        said["asks again at once"] = (await link.request(asked)).error_code
+        content = TelemetryPayloads(metrics, 1_000).make(subscription_of(found), Codec.NONE, 0, 2_000).content
+
+        async def push(**changes: object) -> int:
+            fields = {"client_instance_id": instance_id, "subscription_id": found.subscription_id, "metrics": content} | changes
+            await asyncio.sleep(1.5 * INTERVAL_MS / 1000)  # the broker's own limit: there is nothing to await
+            return int((await link.request(PushTelemetryRequest(**fields))).error_code)  # type: ignore[arg-type]
+
+        said["push"] = await push()
+        said["push again at once"] = (
+            await link.request(
+                PushTelemetryRequest(client_instance_id=instance_id, subscription_id=found.subscription_id, metrics=content)
+            )
+        ).error_code
+        said["no id"] = await push(client_instance_id=ZERO_UUID)
+        said["other subscription"] = await push(subscription_id=found.subscription_id + 1)
+        said["asks after that"] = (await link.request(asked)).error_code
+        said["unknown codec"] = await push(compression_type=9)
+        said["damaged"] = await push(compression_type=Codec.ZSTD, metrics=b"no zstd")
+        said["too large"] = await push(metrics=b"x" * 1_048_577)
+        said["nothing"] = await push(metrics=b"")
+        said["last"] = await push(terminating=True)
+        said["after the last"] = await push()
+    return said
+
+
+RECORDED = {
+    "subscription": (0, [4, 3, 1, 2], INTERVAL_MS, 1_048_576, True, ["*"]),
+    "has an id": True,
+    "asks again at once": 89,
+    "push": 0,
+    "push again at once": 89,
+    "no id": 42,
+    "other subscription": 117,
+    "asks after that": 0,
+    "unknown codec": 76,
+    "damaged": 87,
+    "too large": 118,
+    "nothing": 0,
+    "last": 0,
+    "after the last": 42,
+}
+"""Apache Kafka's answers: `test_apache_answers_as_recorded` compares them."""
+
+
+@pytest.mark.slow
+def test_apache_answers_as_recorded(receiver: Receiver) -> None:
+    assert asyncio.run(_refusals(receiver.server)) == RECORDED
+
+
+def test_ottla_answers_as_apache() -> None:
+    [port] = free_ports(1)
+    with start_ottla({"ottla.metrics.port": port}) as server:
+        asyncio.run(_subscribe(server, {"metrics": "*", "interval.ms": str(INTERVAL_MS)}))
+        assert asyncio.run(_refusals(server)) == RECORDED
+
+
+def _pushed(port: int) -> dict[tuple[str, str], float]:
+    """(name, client id) → value, of the numbers without more labels than the client's own, which the page of clients has."""
+    with urlopen(f"http://127.0.0.1:{port}/metrics/clients", timeout=30) as response:
+        families = list(text_string_to_metric_families(response.read().decode()))
+    return {
+        (sample.name, sample.labels.get("client_id", "")): sample.value
+        for family in families
+        for sample in family.samples
+        if not sample.labels.keys() - {"client_id", "client_instance_id", "group_id", "group_member_id"}
+    }
+
+
+def test_ottla_publishes_what_clients_push() -> None:
+    """Deltas add up to what the client did; a client that ends is gone; a subscription that does not match asks for nothing."""
+    [port] = free_ports(1)
+    name = "kafka_client_producer_record_send_total"
+    with start_ottla({"ottla.metrics.port": port}) as server:
+        match = "client_id=produ.*,client_software_name=.*ottla.*"
+        asyncio.run(_subscribe(server, {"metrics": "org.apache.kafka.producer.", "interval.ms": "100", "match": match}))
+        with Admin(server.bootstrap) as admin, Producer(server.bootstrap, client_id="other") as other:
+            admin.create_topics([NewTopic("pushed", 1)])
+            other.send("pushed", b"x").result(HANG_S)
+            with Producer(server.bootstrap, client_id="producer") as producer:
+                for sent in (9, 14):
+                    producer.send_many("pushed", [b"value"] * (sent if sent == 9 else sent - 9)).wait(HANG_S)
+                    deadline_s = time.monotonic() + HANG_S
+                    while _pushed(port).get((name, "producer")) != sent:
+                        assert time.monotonic() < deadline_s, f"waited in vain for {sent} records: {_pushed(port)}"
+                        time.sleep(0.05)
+            found = _pushed(port)
+    assert not [key for key in found if key[1] == "other"]
+    assert (name, "producer") not in found, "it has ended"
+    assert found["ottla_client_telemetry_pushes_total", ""] >= 3
 
 
 def test_a_broker_without_receiver_is_left_alone(start_server: StartServer) -> None:

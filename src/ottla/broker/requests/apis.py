@@ -99,6 +99,8 @@ class ServedApi(NamedTuple):
     """Whether responses are searched for refused parts, for the log and the metrics: those to requests that change something.
     Their clients rely on the change, and one refused part in a thousand requests is hard to find on their side. Errors of reads
     and of most coordinators' APIs are part of normal operation."""
+    served_with: str | None = None
+    """The setting without which it is not served on a broker's listeners."""
     unstable_with: str | None = None
     """The setting with which its newest version is served, though it is unstable in Kafka 4.3."""
 
@@ -294,6 +296,8 @@ SERVED: Final[dict[int, ServedApi]] = {
     ApiKey.LIST_TRANSACTIONS: ServedApi("transactions.list_transactions"),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ServedApi("groups.consumer_group_heartbeat", checks=(_READ_GROUP,)),
     ApiKey.CONSUMER_GROUP_DESCRIBE: ServedApi("groups.consumer_group_describe"),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: ServedApi("cluster.telemetry", served_with="metrics_address"),
+    ApiKey.PUSH_TELEMETRY: ServedApi("cluster.telemetry", served_with="metrics_address"),
     ApiKey.LIST_CONFIG_RESOURCES: ServedApi(
         "admin.list_config_resources", checks=(Check(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),)
     ),
@@ -317,8 +321,16 @@ SERVED: Final[dict[int, ServedApi]] = {
     ApiKey.UPDATE_RAFT_VOTER: ServedApi(None, "nodes.replica_requests", checks=(_NODE,), quota=Quota.NONE),
 }
 
-ON_BROKER: Final[dict[int, str]] = {key: api.on_broker for key, api in SERVED.items() if api.on_broker is not None}
+ON_BROKER: Final[dict[int, str]] = {
+    key: api.on_broker for key, api in SERVED.items() if api.on_broker is not None and api.served_with is None
+}
 """API → handler, on a broker's listeners."""
+SERVED_WITH: Final[dict[int, tuple[str, str]]] = {
+    key: (api.on_broker, api.served_with)
+    for key, api in SERVED.items()
+    if api.on_broker is not None and api.served_with is not None
+}
+"""API → handler, and the setting without which a broker does not serve it."""
 ON_CONTROLLER: Final[dict[int, str]] = {key: api.on_controller for key, api in SERVED.items() if api.on_controller is not None}
 """API → handler, on a controller's listeners."""
 UNSTABLE_WITH: Final[dict[int, str]] = {key: api.unstable_with for key, api in SERVED.items() if api.unstable_with is not None}
@@ -336,6 +348,18 @@ def load_handler(api_key: int, on_controller: bool = False) -> HandlerModule | N
     """The module that serves an API on a broker's listener, or on a controller's; None if none does."""
     name = (ON_CONTROLLER if on_controller else ON_BROKER).get(api_key)
     return None if name is None else import_module(f"ottla.broker.handlers.{name}")
+
+
+def load_optional(api_key: int, services: NodeServices) -> HandlerModule | None:
+    """The module that serves an API of `SERVED_WITH` on a broker's listener; None where its setting is missing."""
+    if not is_optional_served(api_key, services):
+        return None
+    return import_module(f"ottla.broker.handlers.{SERVED_WITH[api_key][0]}")
+
+
+def is_optional_served(api_key: int, services: NodeServices) -> bool:
+    """Whether the settings say that an API of `SERVED_WITH` is served."""
+    return api_key in SERVED_WITH and getattr(services.settings.current, SERVED_WITH[api_key][1]) is not None
 
 
 def versions_served(api_key: int, services: NodeServices) -> tuple[int, int]:

@@ -29,7 +29,7 @@ from collections.abc import Callable, Container, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from ottla.broker.requests.apis import SERVED, HandlerModule, Quota, load_handler, versions_served
+from ottla.broker.requests.apis import SERVED, HandlerModule, Quota, load_handler, load_optional, versions_served
 from ottla.broker.requests.authorization import Authorization, admit, with_denied
 from ottla.broker.requests.context import (
     NOT_COUNTED,
@@ -521,6 +521,8 @@ class RequestPipeline:
                 module = self._load(key, connection.is_controller_listener)
             except Exception as flaw:
                 raise self._not_loaded(connection, flaw) from None
+            if module is None and not connection.is_controller_listener and self.services is not None:
+                module = load_optional(key, self.services)
             if module is not None:
                 assert self.services is not None
                 newest = versions_served(key, self.services)[1]

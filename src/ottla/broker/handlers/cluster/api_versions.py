@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ottla.broker.requests.apis import ON_BROKER, ON_CONTROLLER, versions_served
+from ottla.broker.requests.apis import ON_BROKER, ON_CONTROLLER, SERVED_WITH, is_optional_served, versions_served
 from ottla.broker.requests.context import RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -44,7 +44,7 @@ def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsR
     if (kraft_version := context.services.quorum.kraft_version) > 0:
         finalised[KRAFT_VERSION] = kraft_version
     return ApiVersionsResponse(
-        api_keys=[_version(context, key) for key in served(context.connection.is_controller_listener)],
+        api_keys=[_version(context, key) for key in _served(context)],
         supported_features=[
             SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
             for name, (lowest, highest) in sorted(SUPPORTED_FEATURES.items())
@@ -69,6 +69,13 @@ def refuse(context: RequestContext, request: ApiVersionsRequest, error: KafkaErr
 def served(is_controller_listener: bool) -> list[int]:
     """The keys of the APIs that a listener serves, in order."""
     return sorted(ON_CONTROLLER if is_controller_listener else ON_BROKER)
+
+
+def _served(context: RequestContext) -> list[int]:
+    keys = served(context.connection.is_controller_listener)
+    if context.connection.is_controller_listener:
+        return keys
+    return sorted([*keys, *(key for key in SERVED_WITH if is_optional_served(key, context.services))])
 
 
 def _version(context: RequestContext, api_key: int) -> ApiVersion:

@@ -20,7 +20,7 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResp
 def context(version: int, is_controller: bool = False, kraft_version: int = 1, is_two_phase: bool = False) -> RequestContext:
     image = MetadataImage(provenance=Provenance(offset=19), features={"metadata.version": 30, "share.version": 1})
     metadata = SimpleNamespace(image=image, features_offset=11)
-    current = SimpleNamespace(transaction_two_phase_commit_enable=is_two_phase)
+    current = SimpleNamespace(transaction_two_phase_commit_enable=is_two_phase, metrics_address=None)
     services: Any = SimpleNamespace(
         metadata=metadata, quorum=SimpleNamespace(kraft_version=kraft_version), settings=SimpleNamespace(current=current)
     )
