@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import click
 
@@ -16,13 +17,65 @@ from ottla.cli.common.options import json_option, wide_option, yes_option
 from ottla.cli.common.output import confirm, is_for_people, print_data, print_json, print_table, say, warn
 from ottla.cli.common.spelling import Actions
 from ottla.errors import OttlaError
-from ottla.schemas.client import Reference, Schema, SchemaRegistry
+from ottla.schemas.client import Reference, RegistryRefusedError, Schema, SchemaRegistry
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 URL = "http://localhost:8081"
 URL_VARIABLE = "OTTLA_SCHEMA_REGISTRY"
+LEVELS = ("NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
+MODES = ("READWRITE", "READONLY", "IMPORT")
 KINDS = {".avsc": "AVRO", ".avro": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
+
+
+EXAMPLES = {
+    "show": (
+        "show orders-value",
+        "show orders-value 3 --json",
+        "show id 7",
+    ),
+    "register": (
+        "register orders-value order.avsc",
+        "register orders-value order.proto --reference common.proto=common:latest",
+    ),
+    "check": (
+        "check orders-value order.avsc",
+        "check orders-value order.avsc --against 3 --json",
+    ),
+    "delete": (
+        "delete orders-value 3",
+        "delete orders-value --permanent --yes",
+    ),
+    "export": (
+        "export schemas.jsonl",
+        "export --prefix orders | gzip > schemas.jsonl.gz",
+    ),
+    "import": (
+        "import schemas.jsonl -r http://new:8081",
+        "export -r http://old:8081 | ottla schemas import -r http://new:8081 --yes",
+    ),
+    "mode": (
+        "mode orders-value --set READONLY",
+        "mode orders-value --reset",
+    ),
+    "list": (
+        "list",
+        "list orders --deleted --json",
+    ),
+    "diff": (
+        "diff orders-value 1",
+        "diff orders-value 1 2",
+    ),
+    "level": (
+        "level",
+        "level orders-value --set FULL_TRANSITIVE",
+    ),
+}
+
+
+def examples(action: str) -> str:
+    """The end of an action's help page."""
+    return "\b\nExamples:\n" + "".join(f"  ottla schemas {each}\n" for each in EXAMPLES[action])
 
 
 def registry_options(function: F) -> F:
@@ -94,7 +147,7 @@ def _reference(registry: SchemaRegistry, given: str) -> Reference:
     return Reference(name, subject, number)
 
 
-@click.command("list")
+@click.command("list", epilog=examples("list"))
 @click.argument("prefix", default="")
 @click.option("--deleted", is_flag=True, help="Also subjects that were deleted softly.")
 @json_option
@@ -118,7 +171,7 @@ def list_command(registry: SchemaRegistry, prefix: str, deleted: bool, as_json: 
     print_table(None, ("Subject", "Type", "#Versions", "#Newest", "#Id"), table)
 
 
-@click.command("show")
+@click.command("show", epilog=examples("show"))
 @click.argument("subject")
 @click.argument("version", default="latest")
 @click.option("--all", "shows_all", is_flag=True, help="All versions, without their texts.")
@@ -158,7 +211,7 @@ def pretty(schema: Schema) -> str:
         return schema.text
 
 
-@click.command("register")
+@click.command("register", epilog=examples("register"))
 @click.argument("subject")
 @click.argument("file")
 @type_option
@@ -183,7 +236,7 @@ def register(
         say(f"{subject}: version {found.version}, id {found.id}")
 
 
-@click.command("check")
+@click.command("check", epilog=examples("check"))
 @click.argument("subject")
 @click.argument("file")
 @type_option
@@ -215,7 +268,7 @@ def check(
     return 1 if messages else 0
 
 
-@click.command("diff")
+@click.command("diff", epilog=examples("diff"))
 @click.argument("subject")
 @click.argument("before")
 @click.argument("after", default="latest")
@@ -241,7 +294,7 @@ def _version(registry: SchemaRegistry, subject: str, given: str) -> Any:
     return registry.version(subject, int(given))
 
 
-@click.command("delete")
+@click.command("delete", epilog=examples("delete"))
 @click.argument("subject")
 @click.argument("version", default="")
 @click.option(
@@ -252,8 +305,6 @@ def _version(registry: SchemaRegistry, subject: str, given: str) -> Any:
 @registry_options
 def delete(registry: SchemaRegistry, subject: str, version: str, permanent: bool, yes: bool, as_json: bool) -> None:
     """Delete a SUBJECT, or one VERSION of it: softly, so that records stay readable by id."""
-    from urllib.parse import quote
-
     what = f"version {version} of {subject}" if version else f"subject {subject} with all versions"
     confirm(f"Delete {what}{' for good' if permanent else ''}?", yes)
     path = f"/subjects/{quote(subject, safe='')}{f'/versions/{version}' if version else ''}"
@@ -273,19 +324,20 @@ def delete(registry: SchemaRegistry, subject: str, version: str, permanent: bool
         say(f"Deleted {what}{' for good' if permanent else ': records stay readable by id'}.")
 
 
-@click.command("export")
+@click.command("export", epilog=examples("export"))
 @click.argument("file", default="-")
 @click.option("--prefix", default="", help="Only subjects that begin with this.")
 @registry_options
 def export_command(registry: SchemaRegistry, file: str, prefix: str) -> None:
-    """Write all schemas with their ids to FILE, a JSON line each, or to standard output."""
+    """Write all schemas with their ids to FILE, a JSON line each, or to standard output; softly deleted ones too."""
     lines = []
-    for subject in registry.subjects(prefix):
-        for number in registry.versions(subject):
+    for subject in registry.subjects(prefix, deleted=True):
+        every = registry.versions(subject, deleted=True)
+        alive = set(registry.call("GET", f"{_versions(subject)}?deletedAsNegative=true"))
+        for number in every:
             one = registry.version(subject, number)
-            lines.append(
-                json.dumps({"subject": subject, "version": number, "id": one.id, **one.schema.as_body()}, ensure_ascii=False)
-            )
+            row = {"subject": subject, "version": number, "id": one.id, **one.schema.as_body()}
+            lines.append(json.dumps(row | ({} if number in alive else {"deleted": True}), ensure_ascii=False))
     lines.sort(key=lambda line: (json.loads(line)["id"], json.loads(line)["subject"]))
     if file == "-":
         print_data(lines)
@@ -297,14 +349,12 @@ def export_command(registry: SchemaRegistry, file: str, prefix: str) -> None:
     say(f"{len(lines)} schemas are in {file}.")
 
 
-@click.command("import")
+@click.command("import", epilog=examples("import"))
 @click.argument("file", default="-")
 @yes_option
 @registry_options
 def import_command(registry: SchemaRegistry, file: str, yes: bool) -> None:
     """Store the schemas of an export, with their ids. The registry must be empty, or hold the same schemas."""
-    from urllib.parse import quote
-
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except OSError as error:
@@ -317,26 +367,55 @@ def import_command(registry: SchemaRegistry, file: str, yes: bool) -> None:
         except (ValueError, KeyError, TypeError):
             raise click.UsageError(f"{file}, line {number}: it is no line of `ottla schemas export`") from None
     confirm(f"Store {len(rows)} schemas with their ids?", yes)
-    before = registry.call("GET", "/mode")["mode"]
-    if before != "IMPORT":
-        registry.call("PUT", "/mode?force=true", {"mode": "IMPORT"})
+    before = {scope: _own_mode(registry, scope) for scope in sorted({_scope(row["subject"]) for row in rows})}
+    for scope, own in before.items():
+        if own != "IMPORT":
+            registry.call("PUT", f"{_path('mode', scope)}?force=true", {"mode": "IMPORT"})
     try:
-        done = _imported(registry, rows, lambda subject: f"/subjects/{quote(subject, safe='')}/versions")
+        done = _imported(registry, rows)
     finally:
-        if before != "IMPORT":
-            registry.call("PUT", "/mode", {"mode": before})
+        for scope, own in before.items():
+            if own is None:
+                registry.call("DELETE", _path("mode", scope))
+            elif own != "IMPORT":
+                registry.call("PUT", _path("mode", scope), {"mode": own})
+    for row in rows:
+        if row.get("deleted") and row["version"] in registry.versions(row["subject"]):
+            registry.call("DELETE", f"{_versions(row['subject'])}/{row['version']}")
     say(f"{done} schemas were stored.")
 
 
-def _imported(registry: SchemaRegistry, rows: list[dict[str, Any]], path_of: Callable[[str], str]) -> int:
+def _versions(subject: str) -> str:
+    return f"/subjects/{quote(subject, safe='')}/versions"
+
+
+def _scope(subject: str) -> str:
+    """What a mode is set for: the registry, or the context of a subject."""
+    return f":{subject.split(':')[1]}:" if subject.startswith(":.") else ""
+
+
+def _own_mode(registry: SchemaRegistry, scope: str) -> str | None:
+    if not scope:
+        found: str = registry.call("GET", "/mode")["mode"]
+        return found
+    try:
+        found = registry.call("GET", _path("mode", scope))["mode"]
+        return found
+    except RegistryRefusedError as refusal:
+        if refusal.registry_code != 40409:
+            raise
+        return None
+
+
+def _imported(registry: SchemaRegistry, rows: list[dict[str, Any]]) -> int:
     """Store rows; those that reference others that are not there yet come again."""
     pending, done = rows, 0
     while pending:
         later: list[tuple[dict[str, Any], OttlaError]] = []
         for row in pending:
-            body = {name: each for name, each in row.items() if name != "subject"}
+            body = {name: each for name, each in row.items() if name not in ("subject", "deleted")}
             try:
-                registry.call("POST", path_of(row["subject"]), body)
+                registry.call("POST", _versions(row["subject"]), body)
                 done += 1
             except OttlaError as refusal:
                 if "reference" not in str(refusal):
@@ -350,6 +429,63 @@ def _imported(registry: SchemaRegistry, rows: list[dict[str, Any]], path_of: Cal
     return done
 
 
+@click.command("level", epilog=examples("level"))
+@click.argument("subject", default="")
+@click.option("--set", "wanted", type=click.Choice(LEVELS, case_sensitive=False), help="The level from now on.")
+@click.option("--reset", is_flag=True, help="Back to the level of the registry.")
+@json_option
+@registry_options
+def level(registry: SchemaRegistry, subject: str, wanted: str | None, reset: bool, as_json: bool) -> None:
+    """Show or set how new versions of SUBJECT must be compatible with older ones; without SUBJECT, of the whole registry."""
+    if wanted and reset:
+        raise click.UsageError("--set and --reset exclude each other")
+    if wanted:
+        registry.call("PUT", _path("config", subject), {"compatibility": wanted.upper()})
+    elif reset:
+        _reset(registry, "config", subject)
+    now = registry.call("GET", f"{_path('config', subject)}?defaultToGlobal=true")["compatibilityLevel"]
+    if as_json:
+        print_json({"subject": subject or None, "level": now})
+    else:
+        say(f"{subject or 'the registry'}: {now}")
+
+
+@click.command("mode", epilog=examples("mode"))
+@click.argument("subject", default="")
+@click.option("--set", "wanted", type=click.Choice(MODES, case_sensitive=False), help="The mode from now on.")
+@click.option("--reset", is_flag=True, help="Back to the mode of the registry.")
+@click.option("--force", is_flag=True, help="IMPORT also where there are schemas.")
+@json_option
+@registry_options
+def mode(registry: SchemaRegistry, subject: str, wanted: str | None, reset: bool, force: bool, as_json: bool) -> None:
+    """Show or set whether SUBJECT takes new schemas (READWRITE), none (READONLY), or such with ids (IMPORT); without SUBJECT,
+    the whole registry.
+    """
+    if wanted and reset:
+        raise click.UsageError("--set and --reset exclude each other")
+    if wanted:
+        registry.call("PUT", f"{_path('mode', subject)}{'?force=true' if force else ''}", {"mode": wanted.upper()})
+    elif reset:
+        _reset(registry, "mode", subject)
+    now = registry.call("GET", f"{_path('mode', subject)}?defaultToGlobal=true")["mode"]
+    if as_json:
+        print_json({"subject": subject or None, "mode": now})
+    else:
+        say(f"{subject or 'the registry'}: {now}")
+
+
+def _path(what: str, subject: str) -> str:
+    return f"/{what}/{quote(subject, safe='')}" if subject else f"/{what}"
+
+
+def _reset(registry: SchemaRegistry, what: str, subject: str) -> None:
+    try:
+        registry.call("DELETE", _path(what, subject))
+    except RegistryRefusedError as refusal:
+        if refusal.registry_code not in (40408, 40409):  # it has none of its own
+            raise
+
+
 ACTIONS = {
     "list": ("ottla.cli.schemas", "list_command", "List subjects."),
     "show": ("ottla.cli.schemas", "show", "Print a schema."),
@@ -357,20 +493,24 @@ ACTIONS = {
     "check": ("ottla.cli.schemas", "check", "Say whether a schema is compatible, for continuous integration."),
     "diff": ("ottla.cli.schemas", "diff", "Show what changed between two versions."),
     "delete": ("ottla.cli.schemas", "delete", "Delete a subject or a version."),
+    "level": ("ottla.cli.schemas", "level", "Show or set the compatibility level."),
+    "mode": ("ottla.cli.schemas", "mode", "Show or set the mode: READWRITE, READONLY or IMPORT."),
     "export": ("ottla.cli.schemas", "export_command", "Write all schemas to a file, with their ids."),
     "import": ("ottla.cli.schemas", "import_command", "Store the schemas of an export, with their ids."),
 }
 
-EXAMPLES = f"""\b
+GROUP_EXAMPLES = f"""\b
 Examples:
   ottla schemas register orders-value order.avsc
   ottla schemas check orders-value order.avsc          exit code 1 and the reasons if it is not compatible
   ottla schemas show orders-value
   ottla schemas diff orders-value 1
+  ottla schemas level orders-value --set FULL
+  ottla schemas export -r http://old:8081 | ottla schemas import -r http://new:8081 --yes
   export {URL_VARIABLE}=http://registry:8081            the registry for all commands
 """
 
 
-@click.command("schemas", cls=Actions, actions=ACTIONS, epilog=EXAMPLES)
+@click.command("schemas", cls=Actions, actions=ACTIONS, epilog=GROUP_EXAMPLES)
 def schemas() -> None:
     """Schemas in a schema registry: Ottla's, Confluent's or any other with the same REST API."""

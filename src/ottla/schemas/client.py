@@ -216,7 +216,8 @@ class SchemaRegistry:
     # Subjects
 
     def subjects(self, prefix: str = "", *, deleted: bool = False) -> list[str]:
-        query = urlencode({"subjectPrefix": prefix, "deleted": str(deleted).lower()}) if prefix or deleted else ""
+        """The subjects of all contexts, or those that begin with a prefix."""
+        query = urlencode(({"subjectPrefix": prefix} if prefix else {}) | ({"deleted": "true"} if deleted else {}))
         found: list[str] = self.call("GET", f"/subjects{'?' if query else ''}{query}")
         return found
 
