@@ -45,13 +45,8 @@ def link_security(security: ListenerSecurity) -> LinkSecurity:
 
 
 def _login(security: ListenerSecurity, mechanism: str) -> SaslOptions:
-    from ottla.link.security import OAUTHBEARER, SaslOptions
+    from ottla.link.security import SaslOptions
 
-    if mechanism == OAUTHBEARER:
-        raise InvalidConfig(
-            "sasl.mechanism.inter.broker.protocol",
-            f"nodes cannot log in at listener {security.name} of other nodes with OAUTHBEARER yet: use PLAIN or SCRAM for them",
-        )
     setting = f"listener.name.{security.name.lower()}.{mechanism.lower()}.sasl.jaas.config"
     options = parse_jaas(security.jaas[mechanism], setting).options
     username, password = options.get("username"), options.get("password")

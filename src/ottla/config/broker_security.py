@@ -18,7 +18,9 @@ from ottla.config.values import InvalidConfig, Value
 
 SSL_PROTOCOLS = ("SSL", "SASL_SSL")
 SASL_PROTOCOLS = ("SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+NODES_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+"""With which nodes log in to each other."""
+MECHANISMS = (*NODES_MECHANISMS, "OAUTHBEARER")
 TLS_VERSIONS = ("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
 """From the oldest to the newest."""
 _ANY_VERSION = ("TLS", "SSL")
@@ -336,12 +338,12 @@ def _mechanisms(settings: ListenerSettings) -> tuple[str, ...]:
 
 def _check_own_mechanism(settings: ListenerSettings, setting: str, mechanism: str, enabled: tuple[str, ...] | None) -> None:
     """Check the mechanism with which this node logs in; `enabled` is None if the listener is on other nodes only."""
-    if mechanism not in MECHANISMS:
-        kerberos = " (Kafka's default; Ottla has no Kerberos)" if mechanism == "GSSAPI" else ""
+    if mechanism not in NODES_MECHANISMS:
+        why = {"GSSAPI": " (Kafka's default; Ottla has no Kerberos)", "OAUTHBEARER": ", which is for clients alone"}
         raise settings.refuse(
             setting,
-            f"is {mechanism}{kerberos}, but nodes log in at listener {settings.name} with it: choose among "
-            f"{', '.join(MECHANISMS)}",
+            f"is {mechanism}{why.get(mechanism, '')}, but nodes log in at listener {settings.name} with it: choose among "
+            f"{', '.join(NODES_MECHANISMS)}",
         )
     if enabled is not None and mechanism not in enabled:
         raise settings.refuse(

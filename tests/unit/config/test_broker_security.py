@@ -165,8 +165,12 @@ def test_tls_that_cannot_work_is_refused(changes: dict[str, str | None], sentenc
     [
         ({"sasl.enabled.mechanisms": None}, "sasl.enabled.mechanisms is GSSAPI (Kafka's default; Ottla has no Kerberos)"),
         ({"listener.name.login.sasl.enabled.mechanisms": "plain"}, "listener.name.login.sasl.enabled.mechanisms is plain, but"),
+        (
+            {"sasl.mechanism.inter.broker.protocol": "OAUTHBEARER", "sasl.enabled.mechanisms": "OAUTHBEARER"},
+            "is OAUTHBEARER, which is for clients alone, but nodes log in at listener LOGIN with it: choose among PLAIN",
+        ),
         ({"sasl.mechanism.inter.broker.protocol": None}, "sasl.mechanism.inter.broker.protocol is GSSAPI (Kafka's default"),
-        ({"sasl.mechanism.inter.broker.protocol": "OAUTHBEARER"}, "is OAUTHBEARER, which listener LOGIN does not accept"),
+        ({"sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512"}, "is SCRAM-SHA-512, which listener LOGIN does not accept"),
         ({"listener.name.login.plain.sasl.jaas.config": None}, "listener.name.login.plain.sasl.jaas.config is not set"),
         (
             {"listener.name.login.plain.sasl.jaas.config": None, "sasl.jaas.config": SECRET},
