@@ -212,9 +212,13 @@ STARTS: Final[dict[str, Start]] = {
     "task": Start(
         _code("import ottla.spark.datasource"),
         (
+            "schemas",
+            "schemas.protobuf",
             "spark.decoding.avro",
             "spark.pipelines.connections",
             "spark.pipelines.counts",
+            "spark.registry.reading",
+            "spark.registry.writing",
             "spark.sink.writers",
             "spark.source.readers",
         ),

@@ -25,9 +25,16 @@ class OttlaDataSource(DataSource):
         return "ottla"
 
     def schema(self) -> Any:
-        """The columns of Spark's own Kafka source, with headers if `includeHeaders` is true. Called by `load()`."""
+        """The columns of Spark's own Kafka source, with headers if `includeHeaders` is true. Called by `load()`.
+
+        With value.format or key.format, values or keys have the columns of their schema.
+        """
         with plain_errors():
-            check_source_options(self.options)
+            options = check_source_options(self.options)
+            if options.registry.sides:
+                from ottla.spark.registry.reading import decoded_schema
+
+                return decoded_schema(options.registry, options.named_topics, options.has_headers)
         return source_schema(str(self.options.get("includeHeaders", "false")).lower() == "true")
 
     def reader(self, schema: Any) -> Any:

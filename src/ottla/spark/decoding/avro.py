@@ -221,10 +221,7 @@ class AvroReader:
             values.append(value)
             reasons.append(reason)
             unknown.append(drift)
-        try:
-            made = self._column(values)
-        except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            made = self._one_by_one(values, reasons)
+        made = made_column(self._kind, values, reasons)
         arrays = [made, pa.array(reasons, pa.string()), pa.array(unknown, pa.string())]
         return pa.StructArray.from_arrays(arrays, names=["decoded", "reason", "unknown"])
 
@@ -235,6 +232,11 @@ class AvroReader:
                 raise UnreadableAvro("does not begin with a zero byte and a schema id, as Confluent's serializers write")
             start = PREFIX_BYTES
             writer = self._writer(int.from_bytes(raw[1:PREFIX_BYTES], "big"))
+        changes = self._unknown.get(int.from_bytes(raw[1:PREFIX_BYTES], "big")) if writer is not None else None
+        return self.read(raw, start, writer, changes)
+
+    def read(self, raw: bytes, start: int, writer: Any, changes: str | None = None) -> Any:
+        """One value, written with the parsed schema `writer` (None: with the reader's), which differs by `changes`."""
         stream = BytesIO(raw)
         stream.seek(start)
         try:
@@ -245,7 +247,6 @@ class AvroReader:
         except EOFError:
             raise UnreadableAvro(f"ends too early: {len(raw)} bytes do not hold the schema's fields") from None
         except Exception as problem:  # fastavro raises what Python does: IndexError, UnicodeDecodeError, struct.error, …
-            changes = self._unknown.get(int.from_bytes(raw[1:PREFIX_BYTES], "big")) if writer is not None else None
             if changes is not None:
                 raise UnreadableAvro(f"does not fit the Avro schema, because its writer's differs ({changes})") from None
             raise UnreadableAvro(f"does not fit the Avro schema: {problem or type(problem).__name__}") from None
@@ -271,27 +272,34 @@ class AvroReader:
             raise UnreadableAvro(self._refused[schema_id])
         return self._writers[schema_id]
 
-    def _one_by_one(self, values: list[Any], reasons: list[str | None]) -> Any:
-        """Some value is too large for its column: find out which, so that the others are not lost with it."""
-        import pyarrow as pa
 
+def made_column(kind: AvroType, values: list[Any], reasons: list[str | None]) -> Any:
+    """The values as a column. One that does not fit becomes null, with a reason, so that the others are not lost with it."""
+    import pyarrow as pa
+
+    def column(of: list[Any]) -> Any:
+        # The cast can fail too: milliseconds far from today do not fit into a timestamp of microseconds.
+        return pa.array(of, kind.read).cast(kind.made)
+
+    try:
+        return column(values)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
         for number, value in enumerate(values):
             try:
-                self._column([value])
+                column([value])
             except (pa.ArrowException, OverflowError, TypeError, ValueError) as problem:
                 values[number], reasons[number] = None, f"does not fit its column type: {problem}"
-        return self._column(values)
-
-    def _column(self, values: list[Any]) -> Any:
-        import pyarrow as pa
-
-        # The cast can fail too: milliseconds far from today do not fit into a timestamp of microseconds.
-        return pa.array(values, self._kind.read).cast(self._kind.made)
+        return column(values)
 
 
 def changed_fields(writer: Any, reader: Any) -> str | None:
     """How a writer's record differs from the reader's, with ", " between; None if it does not."""
-    return ", ".join(sorted(_changes(writer, reader, _named(writer), _named(reader), ""))) or None
+    return ", ".join(avro_changes(writer, reader)) or None
+
+
+def avro_changes(writer: Any, reader: Any) -> list[str]:
+    """How a writer's record differs from the reader's, one text for each field."""
+    return sorted(_changes(writer, reader, _named(writer), _named(reader), ""))
 
 
 def _changes(writer: Any, reader: Any, theirs: Named, ours: Named, path: str) -> Iterator[str]:

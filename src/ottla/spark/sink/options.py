@@ -8,8 +8,10 @@ from enum import Enum
 
 from ottla.spark.errors import SparkOptionError
 from ottla.spark.options import Options
+from ottla.spark.registry.options import NO_REGISTRY, RegistryOptions, registry_options
+from ottla.spark.registry.options import SINK_NAMES as REGISTRY_NAMES
 
-NAMES = ("topic", "includeHeaders", "exactlyOnce", "decisionsTopic", "twoPhaseCommit")
+NAMES = ("topic", "includeHeaders", "exactlyOnce", "decisionsTopic", "twoPhaseCommit", *REGISTRY_NAMES)
 DECISIONS_TOPIC = "__ottla_sink_decisions"
 TRANSACTION_TIMEOUT_MS = 900_000
 """The most that brokers allow by default (transaction.max.timeout.ms). A batch, and the restart of a driver that dies between
@@ -17,8 +19,8 @@ its decision and the commits, must fit into it."""
 TASK_LINGER_MS = 200
 """A task's rows count when it has flushed them, so nobody waits for a batch that lingers until it is full."""
 REFUSED = {
-    "key.serializer": "keys are written as they are: make them string or binary before",
-    "value.serializer": "values are written as they are: make them string or binary before",
+    "key.serializer": "keys are written as they are: make them string or binary before, or use key.format",
+    "value.serializer": "values are written as they are: make them string or binary before, or use value.format",
     "transactional.id": "the sink makes its own; use the option exactlyOnce",
     "transaction.two.phase.commit.enable": "use the option twoPhaseCommit",
 }
@@ -48,6 +50,7 @@ class SinkOptions:
     checkpoint: str | None = None
     """The query's checkpoint folder, if the option said it."""
     two_phase: TwoPhase = TwoPhase.AUTO
+    registry: RegistryOptions = NO_REGISTRY
 
     @property
     def client_without_transactions(self) -> dict[str, str]:
@@ -79,7 +82,7 @@ def sink_options(given: Mapping[str, str], *, is_streaming: bool) -> SinkOptions
     if not is_exactly_once:
         for name in options.given("decisionsTopic", "twoPhaseCommit"):
             raise SparkOptionError(f"{name} is only used with exactlyOnce=true: set that too, or leave it out")
-        return SinkOptions(client, options.get("topic"))
+        return SinkOptions(client, options.get("topic"), registry=registry_options(options))
     for name, needed in REFUSED_EXACTLY_ONCE.items():
         if client.get(name, needed) not in (needed, "-1" if name == "acks" else needed):
             raise SparkOptionError(f"kafka.{name}={client[name]} cannot be used with exactlyOnce=true: it must be {needed}")
@@ -97,6 +100,7 @@ def sink_options(given: Mapping[str, str], *, is_streaming: bool) -> SinkOptions
         decisions_topic=options.get("decisionsTopic") or DECISIONS_TOPIC,
         checkpoint=given.get("checkpointLocation"),
         two_phase=two_phase,
+        registry=registry_options(options),
     )
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 from ottla.client.producer.deliveries import Deliveries
 from ottla.errors import KafkaError, RecordTooLargeError
 from ottla.spark.errors import SinkError, SparkOptionError
+from ottla.spark.registry.options import NO_REGISTRY, SIDES, RegistryOptions
 from ottla.spark.schema import HEADERS
 from ottla.spark.sink.steps import reached
 
@@ -32,8 +34,9 @@ WANTED = {
 }
 
 
-def check_schema(schema: Any, topic: str | None) -> None:
+def check_schema(schema: Any, topic: str | None, registry: RegistryOptions = NO_REGISTRY) -> None:
     """Refuse columns that records do not have, or that have another type."""
+    encoded = {each.side for each in registry.sides}
     kinds = {field.name: field.dataType.simpleString() for field in schema}
     unknown = sorted(kinds.keys() - WANTED.keys())
     if unknown:
@@ -42,12 +45,17 @@ def check_schema(schema: Any, topic: str | None) -> None:
             "for example with to_json(struct(*)) AS value"
         )
     for name, kind in kinds.items():
-        if kind not in WANTED[name]:
-            raise SparkOptionError(f"the column {name} is {kind}: it must be {' or '.join(sorted(WANTED[name]))}; cast it")
+        if kind not in WANTED[name] and name not in encoded:
+            what = f"; cast it, or say how it is written with {name}.format" if name in SIDES else "; cast it"
+            raise SparkOptionError(f"the column {name} is {kind}: it must be {' or '.join(sorted(WANTED[name]))}{what}")
     if "value" not in kinds:
         raise SparkOptionError(f"the sink needs a column value; there is {', '.join(kinds) or 'none'}")
     if topic is None and "topic" not in kinds:
         raise SparkOptionError("the sink does not know where to write: give the option topic, or a column topic")
+    if encoded:
+        from ottla.spark.registry.writing import check_columns
+
+        check_columns(registry, schema)
 
 
 @dataclass(frozen=True)
@@ -116,12 +124,26 @@ class Sent(NamedTuple):
     deliveries: Deliveries
 
 
-def write_rows(producer: Producer[Any, Any], topic: str | None, batches: Iterator[Any], task: int) -> int:
+def write_rows(
+    producer: Producer[Any, Any],
+    topic: str | None,
+    batches: Iterator[Any],
+    task: int,
+    registry: RegistryOptions = NO_REGISTRY,
+) -> int:
     """Send every row and wait until all are stored; returns how many. Raises for the first row that was not stored."""
+    encoder = None
+    if registry.sides:
+        from ottla.spark.registry.writing import encoder_of
+
+        encoder = encoder_of(registry)
     rows = 0
     waiting: deque[Sent] = deque()
     for batch in batches:
         for part in by_topic(batch, topic, rows, task):
+            if encoder is not None:
+                encoded = encoder.encoded(part.topic, part.rows, partial(_numbered, part, task))
+                part = replace(part, rows=encoded)
             sent = Sent(part, Deliveries())
             waiting.append(sent)
             try:
@@ -180,13 +202,17 @@ def _failed(part: Part, index: int, error: Exception, task: int) -> SinkError:
     return SinkError(f"{_named(part, index, task)} was not written to {part.topic}: {error}")
 
 
+def _numbered(part: Part, task: int, index: int) -> str:
+    return f"row {part.row_number(index)} of task {task}"
+
+
 def _named(part: Part, index: int, task: int) -> str:
     """How an error names a row: `row 17 of task 3 (key b'4711')`."""
     key = _bytes(part.rows.column("key")[index].as_py()) if "key" in part.rows.schema.names else None
     if key is None:
-        return f"row {part.row_number(index)} of task {task}"
+        return _numbered(part, task, index)
     shown = repr(key[:KEY_SHOWN_BYTES]) + ("…" if len(key) > KEY_SHOWN_BYTES else "")
-    return f"row {part.row_number(index)} of task {task} (key {shown})"
+    return f"{_numbered(part, task, index)} (key {shown})"
 
 
 def _bytes(value: Any) -> bytes | None:

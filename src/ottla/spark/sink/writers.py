@@ -80,7 +80,7 @@ def _write(options: SinkOptions, job: Job, seen: int, batches: Iterator[Any]) ->
         reached("task:initialized")
         producer.begin_transaction()
         try:
-            rows = write_rows(producer, options.topic, batches, job.task)
+            rows = write_rows(producer, options.topic, batches, job.task, options.registry)
             reached("task:flushed")
             if not job.is_once and protocol.is_given_up(ledger_of(options).read(job.query), seen, job.batch):
                 raise SinkError(f"batch {job.batch} of query {job.query} was given up while task {job.task} wrote its rows")
@@ -125,6 +125,11 @@ class Held(WriterCommitMessage):
     result: TaskResult
 
 
+def write_at_least_once(options: SinkOptions, batches: Iterator[Any], task: int) -> int:
+    """Write the rows of a task, each visible when it is stored; returns how many."""
+    return write_rows(clients.producer(options.task_client), options.topic, batches, task, options.registry)
+
+
 ONLY_BATCH = 0
 
 
@@ -134,7 +139,7 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: SinkOptions, schema: Any, overwrite: bool) -> None:
         if overwrite:
             raise SparkOptionError('mode("overwrite") cannot empty a topic: write with mode("append")')
-        check_schema(schema, options.topic)
+        check_schema(schema, options.topic, options.registry)
         self._options = options
         self._id = str(uuid.uuid4())
 
@@ -147,8 +152,7 @@ class BatchWriter(DataSourceArrowWriter):
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
         if not self._options.is_exactly_once:
-            rows = write_rows(clients.producer(self._options.task_client), self._options.topic, iterator, task)
-            return Written(rows)
+            return Written(write_at_least_once(self._options, iterator, task))
         job = Job(self._id, self._id, ONLY_BATCH, task, is_once=True)
         return Held(write_in_transaction(self._options, job, iterator))
 
@@ -172,7 +176,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """Writes the batches of a stream."""
 
     def __init__(self, options: SinkOptions, schema: Any) -> None:
-        check_schema(schema, options.topic)
+        check_schema(schema, options.topic, options.registry)
         self._options = options
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
@@ -184,8 +188,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
         if not self._options.is_exactly_once:
-            rows = write_rows(clients.producer(self._options.task_client), self._options.topic, iterator, task)
-            return Written(rows)
+            return Written(write_at_least_once(self._options, iterator, task))
         values = [None if context is None else context.getLocalProperty(name) for name in (QUERY_ID, RUN_ID, BATCH_ID)]
         query, run, batch = values
         if not query or not run or not batch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -38,9 +38,14 @@ CONSTANTS_MAX = 64
 _constants: dict[tuple[Any, Any], Any] = {}
 
 
-def checked_names(schema: Any) -> list[str]:
-    """The names of the columns to read, in the order of the schema. A column of another name or type is refused."""
+def checked_names(schema: Any, decoded: Collection[str] = ()) -> list[str]:
+    """The names of the columns to read, in the order of the schema. A column of another name or type is refused.
+
+    Those that are `decoded` have types of their own.
+    """
     for field in schema:
+        if field.name in decoded:
+            continue
         kind = SOURCE_COLUMNS.get(field.name)
         if kind is None:
             raise SparkOptionError(f"the source has no column {field.name}: there are {', '.join(SOURCE_COLUMNS)}")

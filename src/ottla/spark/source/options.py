@@ -13,6 +13,8 @@ from ottla.config.client import consumer_settings
 from ottla.errors import ConfigError
 from ottla.spark.errors import SparkOptionError
 from ottla.spark.options import Options
+from ottla.spark.registry.options import NO_REGISTRY, RegistryOptions, registry_options
+from ottla.spark.registry.options import SOURCE_NAMES as REGISTRY_NAMES
 from ottla.spark.source.offsets import EARLIEST, FROM_EARLIEST, LATEST, TO_LATEST, Offsets, Where, parse_numbers, read_where
 
 NAMES = (
@@ -38,10 +40,11 @@ NAMES = (
     "kafkaConsumer.pollTimeoutMs",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
+    *REGISTRY_NAMES,
 )
 REFUSED = {
-    "key.deserializer": "keys are binary: decode them with DataFrame functions",
-    "value.deserializer": "values are binary: decode them with DataFrame functions",
+    "key.deserializer": "keys are binary: use key.format, or decode them with DataFrame functions",
+    "value.deserializer": "values are binary: use value.format, or decode them with DataFrame functions",
     "auto.offset.reset": "say where to start with startingOffsets",
     "enable.auto.commit": "Spark keeps the offsets in its checkpoint",
     "interceptor.classes": "interceptors could change records unseen",
@@ -81,6 +84,12 @@ class SourceOptions:
     lookup_attempts: int = 3
     """How often the driver asks again, for default.api.timeout.ms each, while no broker answers."""
     lookup_interval_ms: int = 1000
+    registry: RegistryOptions = NO_REGISTRY
+
+    @property
+    def named_topics(self) -> tuple[str, ...]:
+        """The topics that are read; none if a pattern says which."""
+        return self.topics or tuple(dict.fromkeys(each.topic for each in self.partitions))
 
     @property
     def bootstrap_servers(self) -> str:
@@ -122,17 +131,18 @@ def source_options(given: Mapping[str, str], *, is_streaming: bool) -> SourceOpt
         poll_timeout_ms=options.whole_number("kafkaConsumer.pollTimeoutMs") or 120_000,
         lookup_attempts=options.whole_number("fetchOffset.numRetries") or 3,
         lookup_interval_ms=options.whole_number("fetchOffset.retryIntervalMs", 0) or 1000,
+        registry=registry_options(options),
     )
     _check_together(made)
     return made
 
 
-def check_source_options(given: Mapping[str, str]) -> None:
-    """Raise what is wrong with the options whether they are for a batch or for a stream, which Spark does not tell at first."""
+def check_source_options(given: Mapping[str, str]) -> SourceOptions:
+    """The options, or what is wrong with them whether they are for a batch or a stream, which Spark does not tell at first."""
     try:
-        source_options(given, is_streaming=True)
+        return source_options(given, is_streaming=True)
     except SparkOptionError:
-        source_options(given, is_streaming=False)
+        return source_options(given, is_streaming=False)
 
 
 def _client(options: Options) -> dict[str, str]:

@@ -19,7 +19,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
@@ -35,11 +35,39 @@ from ottla.spark.source.offsets import Offsets, TopicIds, from_json, ids_from_js
 from ottla.spark.source.options import SourceOptions
 from ottla.spark.source.plan import DataLoss, Delay, OffsetRange, aged_out, cut_short, limit_offsets, made_again, split_ranges
 
+if TYPE_CHECKING:
+    from ottla.spark.registry.reading import Decoding
+
 logger = logging.getLogger("ottla.spark")
 
 LOOK_AROUND_S = 10.0
 """When nothing came for this long, look whether the topic and its records are still there."""
 LOST = (OffsetOutOfRangeError, UnknownTopicIdError, UnknownTopicOrPartitionError)
+
+
+def _decoding(options: SourceOptions, schema: Any) -> Decoding | None:
+    """How keys and values are decoded, by the schemas of a registry; None if they are binary."""
+    if not options.registry.sides:
+        return None
+    from ottla.spark.registry.reading import decoding_of
+
+    return decoding_of(options.registry, options.named_topics, schema)
+
+
+def _decoded_names(options: SourceOptions) -> list[str]:
+    return [each.side for each in options.registry.sides]
+
+
+def read_decoded(
+    options: SourceOptions, wanted: InputPartition, names: Sequence[str], decoding: Decoding | None
+) -> Iterator[Any]:
+    """The records of a range as Arrow record batches, with decoded keys and values where that is asked for."""
+    if decoding is None or not isinstance(wanted, OffsetRange):
+        yield from read_range(options, wanted, names)
+        return
+    with plain_errors():
+        for batch in read_range(options, wanted, decoding.read_names):
+            yield decoding.applied(wanted.partition, batch)
 
 
 def read_range(options: SourceOptions, wanted: InputPartition, names: Sequence[str]) -> Iterator[Any]:
@@ -99,7 +127,8 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, options: SourceOptions, schema: Any) -> None:
         self._options = options
-        self._names = checked_names(schema)
+        self._names = checked_names(schema, _decoded_names(options))
+        self._decoding = _decoding(options, schema)
 
     def partitions(self) -> Sequence[OffsetRange]:
         """The ranges to read, one for each task."""
@@ -133,7 +162,7 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The records of one range."""
-        return read_range(self._options, partition, self._names)
+        return read_decoded(self._options, partition, self._names, self._decoding)
 
 
 Json = dict[str, dict[str, int]]
@@ -144,7 +173,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: SourceOptions, schema: Any) -> None:
         self._options = options
-        self._names = checked_names(schema)
+        self._names = checked_names(schema, _decoded_names(options))
+        self._decoding = _decoding(options, schema)
         self._loss = DataLoss(options.fail_on_data_loss)
         self._delay = Delay(options.offsets_per_trigger_min, options.trigger_delay_max_ms)
         self._initial: Offsets | None = None
@@ -216,7 +246,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The records of one range."""
-        return read_range(self._options, partition, self._names)
+        return read_decoded(self._options, partition, self._names, self._decoding)
 
     # Offsets
 
