@@ -13,8 +13,9 @@ import ottla
 
 OWN_MODULES_MAX = 90
 OWN_MODULES_MADE_MAX = 134
-STANDARD_MODULES = {"bisect", "copy", "copyreg", "dataclasses", "fcntl", "importlib.util", "keyword", "resource"}
-"""What a producer needs of the standard library beside asyncio and logging. Modules with an underscore are parts of these."""
+STANDARD_MODULES = {"bisect", "copy", "copyreg", "dataclasses", "fcntl", "importlib.util", "keyword", "resource", "typing"}
+"""What a producer needs of the standard library beside asyncio and logging; up to Python 3.13 asyncio has typing, too.
+Modules with an underscore are parts of these."""
 LATE_MODULES = {
     "ottla.client.producer.arrow",
     "ottla.client_core.producer.prepared_transactions",

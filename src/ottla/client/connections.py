@@ -23,6 +23,7 @@ from ottla.client.world import ClientWorld
 from ottla.client_core.machine import CONTROLLER, Channel
 from ottla.client_core.metadata import Metadata, Node
 from ottla.env.backoff import Backoff
+from ottla.env.uninterrupted import uninterrupted
 from ottla.errors import AuthenticationError, KafkaError, NetworkError, TimeoutError, UnsupportedVersionError
 from ottla.link import (
     AuthenticationFailed,
@@ -231,7 +232,7 @@ class ConnectionPool:
             place.attempt.add_done_callback(_mark_retrieved)
         attempt = place.attempt
         try:
-            return await asyncio.shield(attempt)
+            return await uninterrupted(attempt)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if not place.is_given_up or (task is not None and task.cancelling()):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ottla.env.uninterrupted import uninterrupted
 from ottla.testing.engine import Engine
 from ottla.testing.topic_helpers import AsyncTopicHelpers
 
@@ -27,7 +28,7 @@ class AsyncBroker(AsyncTopicHelpers):
         """Start the broker; returns when it answers requests."""
         self._engine.begin()
         try:
-            await asyncio.shield(self._engine.wait(self._engine.start()))
+            await uninterrupted(self._engine.wait(self._engine.start()))
         except Exception:
             if not self._engine.is_begun:
                 self._engine.end()
@@ -37,17 +38,17 @@ class AsyncBroker(AsyncTopicHelpers):
         """Shut it down cleanly and remove temporary data. Stopping twice is harmless."""
         await asyncio.to_thread(self._engine.close_registry)
         try:
-            await asyncio.shield(self._engine.wait_if_begun(self._engine.stop()))
+            await uninterrupted(self._engine.wait_if_begun(self._engine.stop()))
         finally:
             self._engine.end()
 
     async def restart(self) -> None:
         """Shut it down cleanly and start it again, on the same port, with the same data. Faults are removed."""
-        await asyncio.shield(self._engine.wait(self._engine.restart()))
+        await uninterrupted(self._engine.wait(self._engine.restart()))
 
     async def kill(self) -> None:
         """End it at once, as `kill -9` does. `start()` then recovers its data and uses the same port."""
-        await asyncio.shield(self._engine.wait(self._engine.kill()))
+        await uninterrupted(self._engine.wait(self._engine.kill()))
 
     async def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, object] = MappingProxyType({})) -> None:
         """Create a topic. `config` are topic settings."""

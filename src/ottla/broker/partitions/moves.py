@@ -18,6 +18,7 @@ from ottla.broker.background import watched
 from ottla.broker.partitions.assignments import DirectoryAssignments
 from ottla.broker.replication.quota import ReplicationQuota
 from ottla.config.values import LONG_MAX
+from ottla.env.uninterrupted import uninterrupted
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
@@ -213,7 +214,7 @@ class Moves:
     async def _uninterrupted(self, move: Relocation) -> None:
         switch = asyncio.ensure_future(self._switch(move))
         try:
-            await asyncio.shield(switch)
+            await uninterrupted(switch)
         except asyncio.CancelledError:
             await asyncio.wait([switch])
             switch.exception()  # marks it as retrieved; `_switch` itself reports a failed directory

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from ottla.env.uninterrupted import uninterrupted
 from ottla.link import LinkOptions
 from ottla.raft.effects import Destination
 from ottla.wire.api_table import ApiKey
@@ -51,7 +52,7 @@ class QuorumLinks:
             found = asyncio.ensure_future(self._to_controllers.connect(host, port, self._options))
             found.add_done_callback(_retrieve)
             self._links[key] = found
-        return await asyncio.shield(found)
+        return await uninterrupted(found)
 
     def close(self) -> None:
         """Close all connections; requests under way fail."""

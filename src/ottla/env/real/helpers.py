@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Mapping
 
+from ottla.env.uninterrupted import uninterrupted
 from ottla.env.work import HelperDied, Progress
 from ottla.errors import OttlaError
 
@@ -102,4 +103,4 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         process.kill()
     except ProcessLookupError:
         pass
-    await asyncio.shield(process.wait())
+    await uninterrupted(process.wait())

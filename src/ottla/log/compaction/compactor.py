@@ -20,6 +20,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.env import Clock, Disk, HelperDied, Helpers
+from ottla.env.uninterrupted import uninterrupted
 from ottla.errors import BrokenInvariant, CorruptFile, LogDirectoryFailed, OttlaError
 from ottla.errors.texts import counted
 from ottla.ids import TopicPartition
@@ -228,7 +229,7 @@ class Compactor:
         new = Segment(self._disk, log.folder, group.base_offset, log.config, now_ms=self._clock.now_ms(), state=CLEANED_SUFFIX)
         swap = asyncio.ensure_future(log.replace_segments([new], old))
         try:
-            await asyncio.shield(swap)
+            await uninterrupted(swap)
         except asyncio.CancelledError:
             await asyncio.wait([swap])
             swap.exception()  # marks it as retrieved: a failed directory is reported by the log itself

@@ -18,6 +18,7 @@ from typing import Any, Final
 from ottla.broker.channel.forwarded import ForwardedRequest
 from ottla.broker.channel.remote import READS
 from ottla.broker.requests.context import PendingTask, RequestContext
+from ottla.env.uninterrupted import uninterrupted
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.controller.decision import Asker
@@ -77,7 +78,7 @@ async def _ask(context: RequestContext, request: Message, timeout_ms: int | None
     limit_ms = timeout_ms if timeout_ms and timeout_ms > 0 else None
     deciding = asyncio.ensure_future(decided(context, request, limit_ms))
     try:
-        return await asyncio.wait_for(asyncio.shield(deciding), None if limit_ms is None else limit_ms / 1000)
+        return await asyncio.wait_for(uninterrupted(deciding), None if limit_ms is None else limit_ms / 1000)
     except asyncio.CancelledError:
         deciding.cancel()
         raise

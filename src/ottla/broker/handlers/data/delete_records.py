@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.handlers.data.hosted_partitions import ask
 from ottla.broker.requests.context import Handled, PendingTask, RequestContext
 from ottla.broker.requests.scheduler import in_slices
+from ottla.env.uninterrupted import uninterrupted
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS, TopicPartition
@@ -115,7 +116,7 @@ async def _make_sure(
 ) -> DeleteRecordsResponse:
     """The response, when the new log start offsets are on disk and on the other replicas."""
     deadline_s = asyncio.get_running_loop().time() + timeout_ms / 1000
-    await asyncio.shield(_write_down(services, results, deleted))  # also if the request is given up meanwhile
+    await uninterrupted(_write_down(services, results, deleted))  # also if the request is given up meanwhile
     for partition in deleted:
         result, held = results[partition], services.partitions.find(*partition)
         if result.error_code == ErrorCode.NONE and held is not None and held.in_sync is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.broker.background import watched
 from ottla.broker.runtime.coordinators.verification import ASKED_AGAIN_MAX, Begun
 from ottla.coordinator.contract import Producer
+from ottla.env.uninterrupted import uninterrupted
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
@@ -167,7 +168,7 @@ class OtherBrokers:
         if opening is None:
             opening = self._opening[key] = asyncio.get_running_loop().create_task(self._open(key, broker, endpoint))
             opening.add_done_callback(_retrieve)
-        return await asyncio.shield(opening)
+        return await uninterrupted(opening)
 
     async def _open(self, key: tuple[int, int], broker: BrokerRegistration, endpoint: Endpoint) -> Link:
         try:

@@ -24,6 +24,7 @@ from ottla.coordinator.placement import partition_for
 from ottla.coordinator.transactions.shard import TransactionShard
 from ottla.coordinator.transactions.table import TransactionSettings
 from ottla.env.repeated_lines import RepeatedLines
+from ottla.env.uninterrupted import uninterrupted
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TRANSACTIONS_TOPIC, TopicPartition
@@ -151,7 +152,7 @@ class TransactionRuntime(CoordinatorRuntime[TransactionShard]):
 
     async def wait_for_producer_id(self) -> None:
         """Wait until a producer id is ready. Raises a `KafkaError` if the controller allocates none now."""
-        await asyncio.shield(self._fetch_id())  # others may wait for it too
+        await uninterrupted(self._fetch_id())  # others may wait for it too
 
     # -- verification
 
