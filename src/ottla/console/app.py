@@ -25,10 +25,11 @@ from starlette.types import Receive, Scope, Send
 
 from ottla import __version__
 from ottla.asgi import Routes
+from ottla.console import masking
 from ottla.console.access import Access, Everybody, LoginRefused, User
 from ottla.console.audit import Audit
 from ottla.console.clusters import ClusterView, NotAnswering
-from ottla.console.formats import Schemas
+from ottla.console.formats import Reader, Schemas
 from ottla.console.masking import Masking
 from ottla.console.sql import Jobs
 from ottla.errors import KafkaError, OttlaError
@@ -230,6 +231,7 @@ class Console:
                 return user
             visit, found = await self._visit(request, path.removeprefix("/api") if wants_json else path)
             visit.user = user
+            masking.begin(self.settings.masking, self._read)
             if found.is_change:
                 return await self._change(visit, found, wants_json)
             data = await found.handler(visit)
@@ -249,6 +251,11 @@ class Console:
         except Exception:
             logger.exception("%s %s failed", request.method, request.url.path)
             return self._failure(request, visit, 500, "something went wrong: see the console's log", wants_json)
+
+    def _read(self, topic: str, record: Any, part: str) -> tuple[Any, bool]:
+        """What a key or value is, for masking."""
+        found = Reader(topic, schemas=self.schemas).read(record, part)
+        return found.value, found.is_parsed
 
     async def _visit(self, request: Request, path: str) -> tuple[Visit, Page]:
         views = self.views

@@ -11,13 +11,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
 from ottla.errors import ArgumentError
+from ottla.records.kernels import Record
 
 HIDDEN: Final = "•••"
 HASH_CHARACTERS: Final = 12
@@ -181,6 +183,52 @@ class Masking:
         if how is How.LAST:
             return HIDDEN + text[-LAST:] if len(text) >= 2 * LAST else HIDDEN
         return hashlib.blake2b(text.encode(), key=self._secret[:64], digest_size=16).hexdigest()[:HASH_CHARACTERS]
+
+
+class Mask:
+    """The rules for one topic: takes records, gives records without what nobody may see.
+
+    What has fields becomes JSON, whatever it was: nothing behind this sees the bytes that were stored.
+    """
+
+    def __init__(self, masking: Masking, topic: str, read: Read) -> None:
+        self._masking = masking
+        self._topic = topic
+        self._read = read
+
+    def masked(self, each: Record) -> Record:
+        """The record to show. Reads its schema: call it in a worker thread."""
+        key = each.key if each.key is None else self._part(each, "key", each.key)
+        value = each.value if each.value is None else self._part(each, "value", each.value)
+        headers = self._masking.headers(self._topic, list(each.headers))
+        return Record(each.offset, each.timestamp, key, value, tuple(headers))
+
+    def _part(self, each: Record, part: str, data: bytes) -> bytes:
+        if not self._masking.concerns(self._topic, part):
+            return data
+        content, is_parsed = self._read(self._topic, each, part)
+        found = self._masking.masked(self._topic, part, content, is_parsed=is_parsed)
+        text = found if isinstance(found, str) and not is_parsed else json.dumps(found, ensure_ascii=False, default=str)
+        return text.encode("utf-8", "replace")
+
+
+Read = Callable[[str, Any, str], tuple[Any, bool]]
+"""Reads the key or value of a topic's record: text, or (with True) a value as JSON has it."""
+
+_current: ContextVar[tuple[Masking, Read] | None] = ContextVar("masking", default=None)
+
+
+def begin(masking: Masking, read: Read) -> None:
+    """From here on, `mask_of` in this task and those that it starts gives masks by these rules."""
+    _current.set((masking, read) if masking else None)
+
+
+def mask_of(topic: str) -> Mask | None:
+    """The mask for a topic's records in this request; None if nothing of it is masked."""
+    found = _current.get()
+    if found is None or not any(found[0].concerns(topic, part) for part in PARTS):
+        return None
+    return Mask(found[0], topic, found[1])
 
 
 def _names(place: _Place, name: str) -> bool:

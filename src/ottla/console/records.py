@@ -18,6 +18,7 @@ from ottla.client.cluster import Cluster
 from ottla.console.clusters import find_offsets
 from ottla.console.expression import Search
 from ottla.console.formats import Candidate, Reader
+from ottla.console.masking import Mask, mask_of
 from ottla.errors import CorruptRecords, KafkaError, exception_of
 from ottla.ids import TopicPartition, Uuid
 from ottla.records.batch import BatchView, iterate_batches
@@ -69,12 +70,14 @@ class Topic(NamedTuple):
     leaders: Mapping[int, int]
     partition_count: int
     """All partitions, those without a leader too."""
+    mask: Mask | None = None
+    """Takes out what nobody may see, before anything else looks at records."""
 
 
 async def find_topic(cluster: Cluster, name: str) -> Topic:
     found = await cluster.topic(name)
     leaders = {each.partition_index: each.leader_id for each in found.partitions if each.leader_id >= 0}
-    return Topic(name, found.topic_id, leaders, len(found.partitions))
+    return Topic(name, found.topic_id, leaders, len(found.partitions), mask_of(name))
 
 
 class Chunk(NamedTuple):
@@ -152,7 +155,12 @@ class Look(NamedTuple):
 
 
 def look(
-    chunks: Sequence[Chunk], ends: Mapping[int, int], search: Search | None, reader: Reader | None, limit: int = 1 << 60
+    chunks: Sequence[Chunk],
+    ends: Mapping[int, int],
+    search: Search | None,
+    reader: Reader | None,
+    mask: Mask | None,
+    limit: int = 1 << 60,
 ) -> Look:
     """The records of chunks that a search wants, before `ends`. Batches that hold none of its needles are not decoded.
 
@@ -160,7 +168,7 @@ def look(
     """
     found: list[Shown] = []
     count = size = 0
-    needles = search.needles if search is not None and reader is None else None
+    needles = search.needles if search is not None and reader is None and mask is None else None
     test = search.test if search is not None else None
     for chunk in chunks:
         size += len(chunk.data)
@@ -175,7 +183,8 @@ def look(
                 view.check()
                 if needles is not None and not _holds(view, needles):
                     continue
-                for each in iterate_records(view, decompressed_bytes_max=DECOMPRESSED_BYTES_MAX):
+                for one in iterate_records(view, decompressed_bytes_max=DECOMPRESSED_BYTES_MAX):
+                    each = one if mask is None or view.is_control else mask.masked(one)
                     if chunk.at <= each.offset < end and (test is None or test(Candidate(each, chunk.partition, reader))):
                         found.append(_shown(chunk.partition, view, each))
                         if len(found) >= limit:
@@ -273,7 +282,7 @@ async def forward(
                     del left[each]
             if left:
                 fetching = asyncio.create_task(fetch(cluster, topic, dict(islice(left.items(), WINDOW))))
-            seen = await asyncio.to_thread(look, chunks, wanted.ends, search, reader)
+            seen = await asyncio.to_thread(look, chunks, wanted.ends, search, reader, topic.mask)
             yield Step(seen.found, seen.records, seen.size, dict(left))
     finally:
         if fetching is not None:
@@ -344,7 +353,7 @@ async def tail(
                 chunks = await fetch_from(
                     cluster, leader, topic, own, wait_ms=TAIL_WAIT_MS, partition_bytes=TAIL_BYTES, fetch_bytes=TAIL_BYTES
                 )
-                seen = await asyncio.to_thread(look, chunks, {}, search, reader)
+                seen = await asyncio.to_thread(look, chunks, {}, search, reader, topic.mask)
                 found, skipped = seen.found, 0
                 for chunk in chunks:
                     own[chunk.partition] = next_offset(chunk)

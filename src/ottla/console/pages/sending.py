@@ -180,8 +180,10 @@ async def resend(visit: Visit) -> tuple[str, str]:
     """The same bytes once more, to this topic or another."""
     cluster, target = visit.view.cluster, visit.form.get("target", "").strip() or visit.segments["name"]
     topic = await find_topic(cluster, visit.segments["name"])
+    if topic.mask is not None and target != topic.name:
+        raise Refused(403, f"nothing was sent: fields of {topic.name} are masked, so records stay in this topic")
     found, _ = await find_record(
-        cluster, topic, whole_number(visit.segments["partition"]), whole_number(visit.segments["offset"])
+        cluster, topic._replace(mask=None), whole_number(visit.segments["partition"]), whole_number(visit.segments["offset"])
     )
     if found.is_control:
         raise Refused(400, "nothing was sent: this is a control record, which only a broker writes")
@@ -273,6 +275,10 @@ async def redrive(visit: Visit) -> tuple[str, str]:
         visit.take_query({"q": visit.form.get("q", ""), "from": "oldest"})
         check_search(visit)
         ask = await understand(visit, cluster)
+        if ask.topic.mask is not None:
+            if ask.search is not None:
+                raise Refused(403, f"nothing was sent: fields of {name} are masked, so send all of its letters back, not some")
+            ask = ask._replace(topic=ask.topic._replace(mask=None))  # they go back as they are
         try:
             seen = {int(each): int(end) for each, end in json.loads(visit.form.get("ends", "{}")).items()}
         except (ValueError, AttributeError):
