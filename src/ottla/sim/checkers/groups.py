@@ -17,6 +17,8 @@ class _Known:
 
     sent_s: float
     done_s: float = inf
+    earlier: _Known | None = None
+    """The same offset in an earlier request, which was not answered and may have taken effect."""
 
 
 class CommittedOffsets(Checker):
@@ -55,7 +57,8 @@ class CommittedOffsets(Checker):
         for place, offset in commit.offsets.items():
             # Also if it is known: an app commits the same offset again after an aborted transaction, and a client whose first
             # request was not answered, though another client may have seen its effect.
-            self._known[commit.group, place][offset] = _Known(commit.sent_s)
+            commits = self._known[commit.group, place]
+            commits[offset] = _Known(commit.sent_s, earlier=commits.get(offset))
 
     def commit_acknowledged(self, commit: Commit, places: list[Place], answered_s: float) -> None:
         for place in places:
@@ -64,7 +67,10 @@ class CommittedOffsets(Checker):
 
     def commit_refused(self, commit: Commit, places: list[Place]) -> None:
         for place in places:
-            self._known[commit.group, place].pop(commit.offsets[place], None)
+            commits, offset = self._known[commit.group, place], commit.offsets[place]
+            refused = commits.pop(offset, None)
+            if refused is not None and refused.earlier is not None:
+                commits[offset] = refused.earlier
 
     def deletion_sent(self, deletion: Deletion) -> None:
         self._deleted[deletion.group][deletion] = _Known(deletion.sent_s)
@@ -82,8 +88,8 @@ class CommittedOffsets(Checker):
     def power_lost(self) -> None:
         if not self._is_flushed:
             for commits in self._known.values():
-                for known in commits.values():
-                    known.done_s = inf
+                for offset, known in commits.items():
+                    commits[offset] = _Known(known.sent_s, earlier=known.earlier and _Known(known.earlier.sent_s))
             self._deleted.clear()  # whether undone or not, none of them can still take effect
 
     def offsets_answered(

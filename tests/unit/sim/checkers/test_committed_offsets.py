@@ -50,6 +50,19 @@ def test_commit_that_is_sent_again_may_come_last() -> None:
         checker.offsets_answered("g", {AT: 6}, 5.0, 5.1)
 
 
+def test_commit_that_is_refused_when_sent_again_may_have_been_made() -> None:
+    """Its first request was not answered, and took effect; the second came from a member that was gone."""
+    checker = CommittedOffsets(is_flushed=True)
+    checker.commit_sent(commit(5, 1.0))
+    checker.commit_sent(again := commit(5, 2.0))
+    checker.commit_refused(again, [AT])
+    checker.offsets_answered("g", {AT: 5}, 3.0, 3.1)
+    checker.commit_sent(refused := commit(6, 4.0))
+    checker.commit_refused(refused, [AT])
+    with pytest.raises(Violation, match="has 6 for t-0, which was never committed, or was refused"):
+        checker.offsets_answered("g", {AT: 6}, 5.0, 5.1)
+
+
 def test_what_was_seen_does_not_go_back_either() -> None:
     checker = CommittedOffsets(is_flushed=True)
     acknowledge(checker, commit(5, 1.0), 1.1)
