@@ -162,6 +162,7 @@ RUN_BY = {
     "pipelines": "tests/spark/pipelines/test_pages.py",
     "pipelines-in-production": "tests/spark/pipelines/test_pages.py",
     "schema-checks": "tests/compat/registry/test_schema_validation.py",
+    "schemas": "tests/compat/registry/test_schemas_page.py",
     "security": "tests/compat/security/test_security_page.py",
     "service": "tests/unit/cli/service/test_service.py",
     "spark": "tests/spark/test_reference_page.py",
