@@ -159,10 +159,10 @@ class _Document:
         raise InvalidSchema("its references lead in a circle")
 
     def check_references(self, value: Any, path: str, depth: int) -> None:
-        """Raise if a `$ref` leads nowhere."""
+        """Raise if a `$ref` leads nowhere, or back to itself."""
         if isinstance(value, dict):
             if isinstance(reference := value.get("$ref"), str) and "draft" not in urldefrag(reference)[0]:
-                self.resolve(reference)
+                self.followed(value)
             for name, each in value.items():
                 if name not in ("enum", "const", "default", "examples"):
                     self.check_references(each, f"{path}/{name}", depth + 1)
