@@ -1,4 +1,4 @@
-"""What strangers may send: each request has its bound, gets a refusal that says which, and leaves the registry serving others."""
+"""What strangers may send: each request has its bound, gets a refusal that says which, and holds up nobody else."""
 
 import json
 import socket

@@ -22,8 +22,10 @@ WRITTEN_BY_CONFLUENT = [
     ),
     (
         b'{"keytype":"SCHEMA","subject":"orders-value","version":2,"magic":1}',
-        b'{"subject":"orders-value","version":2,"id":2,"schemaType":"JSON","references":[],"metadata":null,"ruleSet":null,'
-        b'"schema":"{}","deleted":false,"offset":4,"ts":1700000000000}',
+        (
+            b'{"subject":"orders-value","version":2,"id":2,"schemaType":"JSON","references":[],"metadata":null,"ruleSet":null,'
+            b'"schema":"{}","deleted":false,"offset":4,"ts":1700000000000}'
+        ),
     ),
     (
         b'{"keytype":"SCHEMA","subject":"gone","version":1,"magic":0}',
