@@ -52,6 +52,8 @@ def parse_rate(output: str) -> float:
     rates = FINAL_LINE.findall(output)
     if not rates:
         raise LoadFailed(f"ProducerPerformance printed no summary:\n{output[-2000:]}")
+    if not float(rates[-1]):
+        raise LoadFailed(f"ProducerPerformance wrote nothing:\n{output[-2000:]}")
     return float(rates[-1])
 
 

@@ -258,22 +258,26 @@ def _rules(bench: Bench) -> list[Figure]:
         _add_rules(side.server)
     records = bench.options.scaled(RECORDS, RECORDS_QUICK)
     rates: tuple[list[float], list[float], list[float]] = ([], [], [])
+    costs: tuple[list[float], list[float], list[float]] = ([], [], [])
+    names = ("with rules", "with rules", "without")
     for number in range(bench.options.rounds + 1):
-        for side, kept, name in zip(sides, rates, ("with rules", "with rules", "without"), strict=True):
+        for side, rate_kept, cost_kept, name in zip(sides, rates, costs, names, strict=True):
             topic = f"ruled-{number}"
             create_topic(side.server, topic, 6)
+            before = cpu_seconds(side.pid)
             rate = produce.run_tool(bench, side, topic, records, RECORD_BYTES)
+            cost = (cpu_seconds(side.pid) - before) / (records * RECORD_BYTES / 1e9)
             delete_topic(side.server, topic)
-            bench.progress.say(f"{RULES:,} rules, round {number}: {side.label} {name} {rate:.0f} MB/s")
+            bench.progress.say(f"{RULES:,} rules, round {number}: {side.label} {name} {rate:.0f} MB/s, {cost:.2f} CPU s/GB")
             if number:
-                kept.append(rate)
+                rate_kept.append(rate)
+                cost_kept.append(cost)
     for side in sides:
         bench.end(side)
-    apache, ottla, plain = rates
-    what = f"produce 1 KB × 6 partitions, {RULES:,} rules"
+    what, without = f"produce 1 KB × 6 partitions, {RULES:,} rules", "Ottla without an authorizer"
     return [
-        Figure("secure:rules", what, "MB/s", apache, ottla),
-        Figure("secure:rules-cost", what, "MB/s", apache, ottla, at_least(0.97), plain, "Ottla without an authorizer"),
+        Figure("secure:rules", what, "MB/s", *rates[:2], at_least(0.97), rates[2], without),
+        Figure("secure:rules-cpu", f"broker CPU, {what}", "s per GB", *costs[:2], at_most(1.03), costs[2], without),
     ]
 
 

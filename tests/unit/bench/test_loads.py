@@ -71,6 +71,8 @@ def test_rate_is_that_of_the_whole_run() -> None:
     assert parse_rate(output) == 95.37
     with pytest.raises(LoadFailed, match="no summary"):
         parse_rate("org.apache.kafka.common.errors.TimeoutException\n")
+    with pytest.raises(LoadFailed, match="wrote nothing"):
+        parse_rate("0 records sent, 0.0 records/sec (0.00 MB/sec), 0.00 ms avg latency, 0.00 ms max latency.\n")
 
 
 def test_fetch_rate_excludes_the_time_to_join() -> None:
