@@ -115,6 +115,7 @@ async def hanging(visit: Visit) -> Data:
     rows: list[Data] = []
     errors: dict[TopicPartition, KafkaError] = {}
     if looked:
+        await soon(visit.view.cluster.metadata([]))  # a cluster that is gone is known sooner than a long search
         look = find_hanging_transactions(visit.view.cluster, topic or None, timeout_ms=minutes * MINUTE_MS, now_ms=now_ms)
         found, errors = await soon(look, LOOK_S)
         rows = [
