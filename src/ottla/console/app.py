@@ -14,6 +14,7 @@ import logging
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
@@ -205,8 +206,7 @@ class Console:
         from ottla.console import text
 
         self._templates.filters.update(text.FILTERS)
-        self.schemas = Schemas(settings.registry_url) if settings.registry_url else None
-        """Reads keys and values that were written with schemas of a registry; None without one."""
+        self._schemas: dict[str, Schemas] = {}
         self._static: dict[str, tuple[bytes, str, str]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -231,7 +231,7 @@ class Console:
                 return user
             visit, found = await self._visit(request, path.removeprefix("/api") if wants_json else path)
             visit.user = user
-            masking.begin(self.settings.masking, self._read)
+            masking.begin(self.settings.masking, partial(self._read, visit.registry_url))
             if found.is_change:
                 return await self._change(visit, found, wants_json)
             data = await found.handler(visit)
@@ -252,9 +252,9 @@ class Console:
             logger.exception("%s %s failed", request.method, request.url.path)
             return self._failure(request, visit, 500, "something went wrong: see the console's log", wants_json)
 
-    def _read(self, topic: str, record: Any, part: str) -> tuple[Any, bool]:
+    def _read(self, registry_url: str | None, topic: str, record: Any, part: str) -> tuple[Any, bool]:
         """What a key or value is, for masking."""
-        found = Reader(topic, schemas=self.schemas).read(record, part)
+        found = Reader(topic, schemas=self.schemas(registry_url)).read(record, part)
         return found.value, found.is_parsed
 
     async def _visit(self, request: Request, path: str) -> tuple[Visit, Page]:
@@ -343,6 +343,14 @@ class Console:
         return hmac.new(self._secret, session.encode(), hashlib.sha256).hexdigest() if session else ""
 
     # Answers
+
+    def schemas(self, url: str | None) -> Schemas | None:
+        """What reads keys and values that were written with schemas of a registry."""
+        if url is None:
+            return None
+        if url not in self._schemas:
+            self._schemas[url] = Schemas(url)
+        return self._schemas[url]
 
     def fragment(self, template: str, visit: Visit, **data: Any) -> str:
         """A part of a page, for streams."""

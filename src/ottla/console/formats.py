@@ -26,7 +26,6 @@ from ottla.wire.log_records import InternalLog, decode_coordinator_key, decode_c
 
 FORMS: Final = ("auto", "json", "text", "hex", "base64", "int32", "int64", "float64", "uuid", "schema")
 """What a page offers. `schema`: by the schema registry."""
-PARTS: Final = ("key", "value", "headers")
 WRITABLE: Final = ("text", "json", "hex", "base64", "int32", "int64", "float64", "uuid")
 PREVIEW_CHARACTERS = 300
 WHOLE_CHARACTERS = 64 * 1024
@@ -63,14 +62,6 @@ class Bare(Protocol):
     def value(self) -> bytes | None: ...
     @property
     def headers(self) -> Headers: ...
-
-
-class Masks(Protocol):
-    """What hides fields of records from everybody who looks."""
-
-    def concerns(self, topic: str, part: str) -> bool: ...
-    def masked(self, topic: str, part: str, content: Any, *, is_parsed: bool) -> Any: ...
-    def headers(self, topic: str, headers: Headers) -> Headers: ...
 
 
 class Read(NamedTuple):
@@ -143,11 +134,8 @@ class Reader:
         key_form: str = "auto",
         value_form: str = "auto",
         schemas: Schemas | None = None,
-        masks: Masks | None = None,
     ) -> None:
         self.topic = topic
-        self._masks = masks
-        self._masked = frozenset(part for part in PARTS if masks is not None and masks.concerns(topic, part))
         self.forms = {"key": key_form, "value": value_form}
         self._schemas = schemas
         self._log = _INTERNAL.get(topic)
@@ -164,30 +152,10 @@ class Reader:
         forms = {
             self.forms[part] if self.forms[part] != "auto" else self._common.get(part, "text") for part in ("key", "value")
         }
-        return self._log is None and self._schemas is None and not self._masked and forms <= {"json", "text"}
-
-    @property
-    def is_masked(self) -> bool:
-        """Whether something of the topic is hidden."""
-        return bool(self._masked)
-
-    def headers(self, record: Bare) -> Headers:
-        """The headers that may be seen."""
-        return self._masks.headers(self.topic, record.headers) if self._masks and "headers" in self._masked else record.headers
-
-    def data(self, record: Bare, part: str) -> bytes | None:
-        """The bytes as they are; if something of them is masked, the text that is shown."""
-        data = record.key if part == "key" else record.value
-        return self.read(record, part).text().encode("utf-8", "replace") if part in self._masked and data is not None else data
+        return self._log is None and self._schemas is None and forms <= {"json", "text"}
 
     def read(self, record: Bare, part: str) -> Read:
-        """The key or value of a record, in its form, without what is masked."""
-        found = self._read(record, part)
-        if self._masks is None or part not in self._masked or found.form == "null":
-            return found
-        return found._replace(value=self._masks.masked(self.topic, part, found.value, is_parsed=found.is_parsed), note="masked")
-
-    def _read(self, record: Bare, part: str) -> Read:
+        """The key or value of a record, in its form."""
         data = record.key if part == "key" else record.value
         if data is None:
             return Read("null", None, True)
@@ -261,7 +229,7 @@ class Candidate:
 
     @property
     def headers(self) -> Headers:
-        headers: Headers = self.record.headers if self._reader is None else self._reader.headers(self.record)
+        headers: Headers = self.record.headers
         return headers
 
     @property

@@ -54,7 +54,7 @@ class JsonLines:
                 "key_form": key_form,
                 "value": value,
                 "value_form": value_form,
-                "headers": [plain_header(name, value) for name, value in self._reader.headers(each)],
+                "headers": [plain_header(name, value) for name, value in each.headers],
             }
             lines.append(json.dumps(row, ensure_ascii=False, separators=(",", ":"), default=str))
         return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
@@ -77,7 +77,7 @@ class Csv:
             writer.writerow(COLUMNS)
             self._begin = False
         for each in found:
-            headers = json.dumps([[name, header_text(value)] for name, value in self._reader.headers(each)], ensure_ascii=False)
+            headers = json.dumps([[name, header_text(value)] for name, value in each.headers], ensure_ascii=False)
             cells = (_cell(self._reader.plain(each, part)[1]) for part in ("key", "value"))
             writer.writerow([each.partition, each.offset, each.timestamp, *cells, headers if each.headers else ""])
         return target.getvalue().encode("utf-8", "replace")
@@ -105,7 +105,6 @@ class Parquet:
         import pyarrow
         import pyarrow.parquet
 
-        self._reader = reader
         self._arrow = pyarrow
         self._schema = pyarrow.schema(
             [
@@ -130,11 +129,10 @@ class Parquet:
                     "partition": each.partition,
                     "offset": each.offset,
                     "timestamp": each.timestamp,
-                    "key": self._reader.data(each, "key"),
-                    "value": self._reader.data(each, "value"),
+                    "key": each.key,
+                    "value": each.value,
                     "headers": [
-                        {"name": name.encode("utf-8", "replace").decode(), "value": value}
-                        for name, value in self._reader.headers(each)
+                        {"name": name.encode("utf-8", "replace").decode(), "value": value} for name, value in each.headers
                     ],
                 }
             )

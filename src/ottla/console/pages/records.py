@@ -103,8 +103,9 @@ async def understand(visit: Visit, cluster: Cluster) -> Ask:
 
 
 def reader_of(visit: Visit, topic: str) -> Reader:
-    """The forms that the query names, and the console's registry."""
-    return Reader(topic, _form(visit.query.get("key")), _form(visit.query.get("value")), visit.console.schemas)
+    """The forms that the query names, and the cluster's registry."""
+    schemas = visit.console.schemas(visit.registry_url)
+    return Reader(topic, _form(visit.query.get("key")), _form(visit.query.get("value")), schemas)
 
 
 async def learn(cluster: Cluster, ask: Ask) -> None:
@@ -235,7 +236,7 @@ def shown_record(each: Shown, reader: Reader, limit: int = 64 * 1024) -> Data:
         "timestamp": each.timestamp,
         "key": reader.content(each, "key", limit, each.is_control)._asdict(),
         "value": reader.content(each, "value", limit, each.is_control)._asdict(),
-        "headers": [{"name": name, "value": header_text(value)} for name, value in reader.headers(each)],
+        "headers": [{"name": name, "value": header_text(value)} for name, value in each.headers],
         "is_control": each.is_control,
         "is_transactional": each.is_transactional,
     }

@@ -46,6 +46,8 @@ async def sender(visit: Visit) -> Data:
         filled: Data = {"key": "", "key_form": "text", "value": "", "value_form": "text", "headers": "", "partition": ""}
         if "copy" in visit.query:
             partition, _, offset = visit.query["copy"].partition(":")
+            if topic.mask is not None:
+                raise Refused(403, f"records of {topic.name} cannot be edited: fields of them are masked")
             found, _ = await find_record(visit.view.cluster, topic, whole_number(partition), whole_number(offset))
             filled = _filled(found)
     return {
