@@ -1,4 +1,4 @@
-"""Our serializers and confluent-kafka's write and read each other's records; subjects, settings, and a registry that is away."""
+"""Our serializers and confluent-kafka's read each other's records; subjects, settings, a registry that is away."""
 
 import asyncio
 import importlib
