@@ -160,7 +160,8 @@ class _Reader:
                 raise InvalidSchema(f"edition {edition!r} is not known: use {' or '.join(EDITIONS)}")
             self._syntax = "editions"
             found.edition = EDITIONS[edition]
-        found.syntax = "" if self._syntax == "proto2" else self._syntax
+        if self._syntax != "proto2":  # which a descriptor says by not saying anything
+            found.syntax = self._syntax
         while self._next.kind != "end":
             word = self._next.text
             self._at += 1
@@ -233,6 +234,7 @@ class _Reader:
                 field = self._field(found, depth)
                 if field.proto3_optional:
                     synthetic.append(field)
+        self._check_reserved(found)
         for field in synthetic:  # after the written ones, as protoc does it
             field.oneof_index = len(found.oneof_decl)
             found.oneof_decl.add().name = f"_{field.name}"
@@ -344,6 +346,13 @@ class _Reader:
             self._typed(field, nested, depth)
             field.label, field.extendee = LABELS[label], target
 
+    def _check_reserved(self, found: pb.DescriptorProto) -> None:
+        for field in found.field:
+            if any(each.start <= field.number < each.end for each in found.reserved_range):
+                raise InvalidSchema(f"field {field.name} of {found.name} has the reserved number {field.number}")
+            if field.name in found.reserved_name:
+                raise InvalidSchema(f"field {field.name} of {found.name} has a reserved name")
+
     def _reserved(self, ranges: Any, names: Any, lowest: int, highest: int, *, is_end_inclusive: bool) -> None:
         while True:
             if self._next.kind == "text":
@@ -398,6 +407,17 @@ class _Reader:
                 self._expect(";")
         if not found.value:
             raise InvalidSchema(f"enum {found.name} has no values")
+        names = {each.number: each.name for each in reversed(found.value)}
+        is_alias = any(
+            each.name[0].name_part == "allow_alias" and each.identifier_value == "true"
+            for each in found.options.uninterpreted_option
+        )
+        for each in found.value:
+            if names[each.number] != each.name and not is_alias and not found.options.allow_alias:
+                text = f"{names[each.number]} and {each.name} of enum {found.name} have the same number: set option allow_alias"
+                raise InvalidSchema(text)
+            if any(own.start <= each.number <= own.end for own in found.reserved_range) or each.name in found.reserved_name:
+                raise InvalidSchema(f"{each.name} of enum {found.name} is reserved")
         if self._syntax == "proto3" and found.value[0].number != 0:
             raise InvalidSchema(f"the first value of enum {found.name} is {found.value[0].number}, and must be 0 in proto3")
 
@@ -570,6 +590,16 @@ class _Printer:
         if message.reserved_name:
             lines.append(f"{pad}reserved {', '.join(map(_quoted, message.reserved_name))};")
         entries = {each.name: each for each in message.nested_type if each.options.map_entry}
+        nested = [
+            each
+            for each in message.nested_type
+            if each.name not in entries and not self._is_group(each, [*message.field, *message.extension])
+        ]
+        blocks = [f"\n{self._message(each, depth + 1, syntax)}" for each in nested]
+        # Records name a nested message by its number among its neighbours, and the entry of a map is one of these.
+        is_nested_first = bool(entries) and message.nested_type[0].name not in entries
+        if is_nested_first:
+            lines += [*blocks, ""]
         real = [index for index, each in enumerate(message.oneof_decl) if not _is_synthetic(message, index)]
         fields = list(message.field)
         if self._is_normalized:
@@ -587,12 +617,8 @@ class _Printer:
             options = self._options(each.options)
             shown = f" [{', '.join(options)}]" if options else ""
             lines.append(f"{pad}extensions {_range(each.start, each.end - 1, FIELD_NUMBER_MAX)}{shown};")
-        nested = [
-            each
-            for each in message.nested_type
-            if each.name not in entries and not self._is_group(each, [*message.field, *message.extension])
-        ]
-        lines += [f"\n{self._message(each, depth + 1, syntax)}" for each in nested]
+        if not is_nested_first:
+            lines += blocks
         lines += [f"\n{self._enum(each, depth + 1)}" for each in message.enum_type]
         if extend := self._extend(message.extension, depth + 1, syntax, message.nested_type):
             lines.append(f"\n{extend}")
