@@ -1,13 +1,13 @@
 """Registries beside each other, lost answers, killed leaders, lost records: ids are never shared, every answer holds."""
 
 import json
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
+from tests.support.cases.registry_load import RegistryLoad, check_answers, numbered_schema
 from tests.support.servers.kafka_server import HANG_S
 
 from ottla import Producer
@@ -15,7 +15,7 @@ from ottla.config.client import admin_settings
 from ottla.registry.errors import RegistryError
 from ottla.registry.records import TOPIC
 from ottla.registry.server import RegistryThread
-from ottla.schemas import RegistryRefusedError, RegistryUnavailableError, Schema, SchemaRegistry
+from ottla.schemas import RegistryRefusedError, SchemaRegistry
 from ottla.testing import Broker, Cluster
 
 LEVEL = {"compatibility": "NONE"}
@@ -32,103 +32,39 @@ def registries(servers: str, count: int) -> Iterator[list[str]]:
         yield [each.url for each in threads]
 
 
-def schema(number: int) -> Schema:
-    return Schema(json.dumps({"type": "record", "name": f"R{number}", "fields": [{"name": "a", "type": "int"}]}))
-
-
-class Load:
-    """Registers schemas through several registries until it is stopped, each schema by two threads, and keeps all answers."""
-
-    def __init__(self, urls: Sequence[str]) -> None:
-        self.answers: list[tuple[str, int, int, int]] = []
-        """(subject, version, id, number of the schema)"""
-        self.refusals: list[str] = []
-        self._stopped = threading.Event()
-        self._threads = [threading.Thread(target=self._run, args=(url, place)) for place, url in enumerate([*urls, *urls])]
-        for each in self._threads:
-            each.start()
-
-    def _run(self, url: str, place: int) -> None:
-        registry = SchemaRegistry(url, timeout_s=HANG_S)
-        number = 0
-        while not self._stopped.is_set():
-            number += 1
-            subject = f"s{number % 5}"
-            try:
-                found = registry.register(subject, schema(number))
-                self.answers.append((subject, found.version, found.id, number))
-            except (RegistryRefusedError, RegistryUnavailableError) as problem:  # may be stored all the same
-                self.refusals.append(str(problem))
-                time.sleep(0.05)
-
-    def grow(self, count: int) -> None:
-        """Wait until so many more are answered."""
-        wanted, deadline = len(self.answers) + count, time.monotonic() + HANG_S
-        while len(self.answers) < wanted:
-            assert time.monotonic() < deadline, f"no {count} more answers; refused: {self.refusals[-3:]}"
-            time.sleep(0.01)
-
-    def stop(self) -> None:
-        self._stopped.set()
-        for each in self._threads:
-            each.join(HANG_S)
-            assert not each.is_alive()
-
-
-def check(urls: Sequence[str], answers: Sequence[tuple[str, int, int, int]]) -> None:
-    """One id for each schema, one schema for each id, and every answered version is there, by every registry."""
-    assert answers
-    numbers_of: dict[int, int] = {}
-    ids_of: dict[int, int] = {}
-    for _, _, schema_id, number in answers:
-        assert numbers_of.setdefault(schema_id, number) == number, f"id {schema_id} is shared"
-        assert ids_of.setdefault(number, schema_id) == schema_id, f"schema {number} has two ids"
-    for url in urls:
-        registry = SchemaRegistry(url, timeout_s=HANG_S)
-        for subject, version, schema_id, number in set(answers):
-            found = registry.version(subject, version)
-            assert (found.id, found.schema.text) == (
-                schema_id,
-                json.dumps(json.loads(schema(number).text), separators=(",", ":")),
-            )
-        for subject in registry.subjects():
-            versions = registry.versions(subject)
-            assert versions == list(range(1, len(versions) + 1))
-
-
 def test_registries_beside_each_other_share_no_id() -> None:
     with Broker() as broker, registries(broker.bootstrap_servers, 3) as urls:
         SchemaRegistry(urls[0]).call("PUT", "/config", LEVEL)
-        load = Load(urls)
+        load = RegistryLoad(urls)
         load.grow(60)
         load.stop()
         assert not load.refusals
-        check(urls, load.answers)
+        check_answers(urls, load.answers)
 
 
 def test_an_answer_that_was_lost_stores_a_schema_once() -> None:
     with Broker() as broker, registries(broker.bootstrap_servers, 2) as urls:
         SchemaRegistry(urls[0]).call("PUT", "/config", LEVEL)
         fault = broker.faults.lose_reply("Produce", topic=TOPIC, times=10)
-        load = Load(urls)
+        load = RegistryLoad(urls)
         fault.await_hits(10, timeout=HANG_S)
         load.grow(10)
         load.stop()
-        check(urls, load.answers)
+        check_answers(urls, load.answers)
 
 
 def test_an_answer_is_given_only_once_a_schema_is_stored() -> None:
     with Broker() as broker, registries(broker.bootstrap_servers, 1) as (url,):
         registry = SchemaRegistry(url, timeout_s=HANG_S)
-        registry.register("before", schema(1))
+        registry.register("before", numbered_schema(1))
         fault = broker.faults.fail("Produce", "NOT_ENOUGH_REPLICAS", topic=TOPIC, times=3)
-        assert registry.register("after", schema(2)).id == 2
+        assert registry.register("after", numbered_schema(2)).id == 2
         assert fault.hits == 3
         refused = pytest.raises(RegistryRefusedError, match="topic _schemas cannot be written")
         with broker.faults.fail("Produce", "TOPIC_AUTHORIZATION_FAILED", topic=TOPIC), refused:
-            registry.register("never", schema(3))
+            registry.register("never", numbered_schema(3))
         assert registry.subjects() == ["after", "before"]
-        assert registry.register("again", schema(3)).id == 3
+        assert registry.register("again", numbered_schema(3)).id == 3
 
 
 def test_a_producer_that_the_broker_has_forgotten_is_no_way_around_the_fence() -> None:
@@ -137,20 +73,20 @@ def test_a_producer_that_the_broker_has_forgotten_is_no_way_around_the_fence() -
         SchemaRegistry(urls[0]).call("PUT", "/config", LEVEL)
         answers = []
         for number in range(1, 6):
-            load = Load(urls)
+            load = RegistryLoad(urls)
             load.grow(8)
             load.stop()
             answers += load.answers
             time.sleep(0.4)  # longer than the broker remembers
-            found = SchemaRegistry(urls[number % 2]).register("s0", schema(1000 + number))
+            found = SchemaRegistry(urls[number % 2]).register("s0", numbered_schema(1000 + number))
             answers.append(("s0", found.version, found.id, 1000 + number))
-        check(urls, answers)
+        check_answers(urls, answers)
 
 
 def test_records_of_others_are_passed_over() -> None:
     with Broker() as broker, registries(broker.bootstrap_servers, 1) as (url,):
         registry = SchemaRegistry(url, timeout_s=HANG_S)
-        registry.register("s", schema(1))
+        registry.register("s", numbered_schema(1))
         with Producer(broker.bootstrap_servers) as producer:
             for key in (
                 b"no json",
@@ -164,22 +100,22 @@ def test_records_of_others_are_passed_over() -> None:
             taken = {"subject": "t", "version": 1, "id": 1, "schema": '"int"', "deleted": False}
             key = b'{"keytype":"SCHEMA","subject":"t","version":1,"magic":1}'
             producer.send(TOPIC, json.dumps(taken).encode(), key=key).result(HANG_S)
-        assert registry.register("s2", schema(2)).id == 2
+        assert registry.register("s2", numbered_schema(2)).id == 2
         assert registry.subjects() == ["s", "s2"]
-        assert registry.schema(1).text == json.dumps(json.loads(schema(1).text), separators=(",", ":"))
+        assert registry.schema(1).text == json.dumps(json.loads(numbered_schema(1).text), separators=(",", ":"))
 
 
 def test_a_topic_that_is_made_again_is_read_again() -> None:
     with Broker() as broker, registries(broker.bootstrap_servers, 1) as (url,):
         registry = SchemaRegistry(url, timeout_s=HANG_S)
-        registry.register("s", schema(1))
+        registry.register("s", numbered_schema(1))
         broker.delete_topic(TOPIC)
         broker.create_topic(TOPIC, config={"cleanup.policy": "compact"})
         deadline = time.monotonic() + HANG_S
         while registry.subjects():
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        assert SchemaRegistry(url, timeout_s=HANG_S).register("t", schema(2)).id == 1
+        assert SchemaRegistry(url, timeout_s=HANG_S).register("t", numbered_schema(2)).id == 1
 
 
 def test_a_registry_reads_what_another_one_left() -> None:
@@ -189,9 +125,9 @@ def test_a_registry_reads_what_another_one_left() -> None:
             with registries(broker.bootstrap_servers, 1) as (url,):
                 registry = SchemaRegistry(url)
                 registry.call("PUT", "/config", LEVEL)
-                found = registry.register("s", schema(number))
+                found = registry.register("s", numbered_schema(number))
                 answers.append(("s", found.version, found.id, number))
-                check([url], answers)
+                check_answers([url], answers)
 
 
 def test_a_topic_that_is_not_compacted_is_refused_with_the_command_that_mends_it() -> None:
@@ -216,7 +152,7 @@ def test_leaders_killed_between_append_and_answer(kills: int) -> None:
     with Cluster() as cluster, registries(cluster.bootstrap_servers, 2) as urls:
         SchemaRegistry(urls[0], timeout_s=HANG_S).call("PUT", "/config", LEVEL)
         cluster.wait_until_healthy()
-        load = Load(urls)
+        load = RegistryLoad(urls)
         try:
             for _ in range(kills):
                 load.grow(6)
@@ -228,7 +164,7 @@ def test_leaders_killed_between_append_and_answer(kills: int) -> None:
                 cluster.wait_until_healthy(HANG_S)
         finally:
             load.stop()
-        check(urls, load.answers)
+        check_answers(urls, load.answers)
         again: Any = [(subject, version, schema_id, number) for subject, version, schema_id, number in load.answers[-20:]]
         with registries(cluster.bootstrap_servers, 1) as others:  # one that reads everything from the topic
-            check(others, again)
+            check_answers(others, again)
