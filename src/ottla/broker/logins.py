@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.authentication.accounts import ScramAccounts
+from ottla.broker.authentication.accounts import OwnAccount, ScramAccounts
 from ottla.broker.authentication.bearer import BearerExchange, TokenCheck
 from ottla.broker.authentication.exchange import Exchange
 from ottla.broker.authentication.jwt import SignedRules, signed_check, unsecured_check, unsecured_rules
 from ottla.broker.authentication.listener_logins import ListenerLogins, Mechanism
 from ottla.broker.authentication.plain import PlainExchange, PlainUsers
-from ottla.broker.authentication.scram import ScramExchange
+from ottla.broker.authentication.scram import Accounts, ScramExchange
 from ottla.broker.authentication.token_credentials import TokenCredentials
 from ottla.broker.signing_keys import RefreshTimes, SigningKeys
 from ottla.config.broker_security import ListenerSecurity, ListenerSettings
@@ -39,9 +39,16 @@ _NONCES: Final = 1 << 160
 class NodeLogins:
     """Makes the logins of each listener. `settings` are the texts of `server.properties`."""
 
-    def __init__(self, world: World, settings: Mapping[str, str], security: Callable[[], SecurityImage]) -> None:
+    def __init__(
+        self,
+        world: World,
+        settings: Mapping[str, str],
+        security: Callable[[], SecurityImage],
+        has_metadata: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._world = world
         self._settings = settings
+        self._has_metadata = has_metadata
         secret_key = settings.get("delegation.token.secret.key") or None
         tokens = TokenCredentials(secret_key, self._new_salt)
         self._signing_keys: list[SigningKeys] = []
@@ -76,7 +83,11 @@ class NodeLogins:
         if mechanism == "PLAIN":
             users = PlainUsers({} if entry is None else entry.options)
             return lambda: PlainExchange(users)
-        accounts = self._accounts[mechanism]
+        accounts: Accounts = self._accounts[mechanism]
+        if security.own_mechanism == mechanism and entry is not None and "tokenauth" not in entry.options:
+            username, password = entry.options.get("username"), entry.options.get("password")
+            if username and password:
+                accounts = OwnAccount(self._accounts[mechanism], username, password, self._new_salt(), self._has_metadata)
         return lambda: ScramExchange(accounts, f"{self._world.randomness.below(_NONCES):040x}")
 
     def start(self) -> None:

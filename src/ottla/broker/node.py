@@ -34,6 +34,7 @@ from ottla.broker.node_settings import (
 )
 from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.broker.requests.quotas import ClientQuotas
+from ottla.broker.runtime.activation import is_new_cluster
 from ottla.broker.runtime.cluster_metrics import ElectionCounter
 from ottla.broker.runtime.controller import ControllerRuntime
 from ottla.broker.runtime.controller_registration import ControllerRegistrar
@@ -95,7 +96,9 @@ class Node:
         self._authorizer: StandardAuthorizer | None = None
         if settings.current.authorizer is not None:
             self._authorizer = self.pipeline.authorization.authorizer = StandardAuthorizer(settings.current.authorizer)
-        self._logins = NodeLogins(world, settings.static, lambda: self._metadata.image.security)
+        self._logins = NodeLogins(
+            world, settings.static, lambda: self._metadata.image.security, lambda: not is_new_cluster(self._metadata.image)
+        )
         self.listeners = Listeners(world, net_settings(settings.current), self.pipeline, self._logins.of)
         self._quorum_listeners: Listeners | None = None
         """The controller's listeners if they are served longer than the broker's: the other voters need them."""

@@ -78,6 +78,42 @@ def test_three_nodes_replicate_fail_over_and_end_transactions(tmp_path: Path, pr
         assert all("WARNING" not in line or "TLS" not in line for node in NODES for line in cluster.log_text(node).splitlines())
 
 
+@pytest.mark.slow
+def test_nodes_log_in_with_scram_before_there_is_metadata(tmp_path: Path) -> None:
+    """Controllers vote before they can read a log with credentials: at the first start, and after all were stopped."""
+    text = f'org.apache.kafka.common.security.scram.ScramLoginModule required username="node" password="{PASSWORD}";'
+    settings: dict[str, object] = {
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+        "sasl.mechanism.controller.protocol": "SCRAM-SHA-512",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:node;User:ANONYMOUS",
+        "default.replication.factor": 3,
+    }
+    for listener in ("internal", "controller"):
+        settings[f"listener.name.{listener}.sasl.enabled.mechanisms"] = "SCRAM-SHA-512"
+        settings[f"listener.name.{listener}.scram-sha-512.sasl.jaas.config"] = text
+    user = ("--add-scram", f"SCRAM-SHA-512=[name=node,password={PASSWORD}]")
+    with OttlaCluster(tmp_path, settings, brokers_listener="INTERNAL", format_options=user) as cluster:
+        with Producer(cluster.bootstrap, acks="all") as producer:
+            producer.send("t", b"before").result()
+        for node in NODES:
+            cluster.kill(node)
+        cluster.start(*NODES)
+        with Producer(cluster.bootstrap, acks="all") as producer:
+            producer.send("t", b"after").result()
+        with Consumer(cluster.bootstrap, auto_offset_reset="earliest") as consumer:
+            consumer.assign([("t", 0)])
+            found: list[bytes | None] = []
+            while len(found) < 2:
+                records = consumer.poll(WAIT_S)
+                assert records, f"only {found}"
+                found += [record.value for record in records]
+        assert found == [b"before", b"after"]
+        assert not any("the login of user node" in line for node in NODES for line in cluster.log_text(node).splitlines())
+
+
+@pytest.mark.slow
 def test_a_broker_says_that_its_controllers_certificate_is_for_another_host(tmp_path: Path) -> None:
     authority = Authority(tmp_path / "ca")
     right, wrong = authority.issue("node", ["IP:127.0.0.1"]), authority.issue("other.example", ["DNS:other.example"])

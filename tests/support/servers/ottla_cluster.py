@@ -7,7 +7,7 @@ with OttlaCluster(tmp_path) as cluster:
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -50,6 +50,7 @@ class OttlaCluster:
         directories: int = 1,
         wires: Wires | None = None,
         brokers_listener: str | None = None,
+        format_options: Sequence[str] = (),
     ) -> None:
         """`brokers_listener` names a listener at which brokers reach each other; clients keep PLAINTEXT."""
         ports = free_ports(3 * len(NODES))
@@ -85,7 +86,7 @@ class OttlaCluster:
                 self._properties[node]["inter.broker.listener.name"] = brokers_listener
             config = folder / f"server-{node}.properties"
             config.write_text(properties_text(self._properties[node]))
-            done = run_ottla("storage", "format", "-t", CLUSTER_ID, "-c", config)
+            done = run_ottla("storage", "format", "-t", CLUSTER_ID, "-c", config, *format_options)
             assert done.returncode == 0, done.stderr
 
     @property
