@@ -4,6 +4,7 @@ used, misused and described; then everything that it and the commands have said 
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import time
 import urllib.request
@@ -174,7 +175,10 @@ def test_what_a_node_says_shows_no_secret(node: Node, monkeypatch: pytest.Monkey
     describe(node)
     use_commands(node, monkeypatch)
     with urllib.request.urlopen(f"http://127.0.0.1:{node.server.properties['ottla.metrics.port']}/metrics") as page:
-        assert_hidden(page.read().decode(), secrets, "the page of metrics")
+        metrics = page.read().decode()
+    assert_hidden(metrics, secrets, "the page of metrics")
+    failed = [float(line.split()[-1]) for line in metrics.splitlines() if re.match(r"\w*failed_authentication_total", line)]
+    assert sum(failed) >= 6, "failed logins are counted"
     log = node.server.log_text()
     assert "DEBUG" in log
     assert "alice" in log, "the log names users"
