@@ -93,4 +93,3 @@ def test_settings_that_no_link_can_use_are_told_at_the_start(authority: Authorit
     plain = brokers_security({**SASL, mechanism: "PLAIN"})
     NodeLinks(RealNetwork(), None, lambda: plain).check()
     assert "has no username or no password" in refusal(brokers_security({**SASL, mechanism: "SCRAM-SHA-512"}))
-    assert "with OAUTHBEARER yet" in refusal(brokers_security({**SASL, mechanism: "OAUTHBEARER"}))
