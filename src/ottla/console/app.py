@@ -33,7 +33,7 @@ from ottla.console.clusters import ClusterView, NotAnswering
 from ottla.console.formats import Reader, Schemas
 from ottla.console.masking import Masking
 from ottla.console.sql import Jobs
-from ottla.errors import KafkaError, OttlaError
+from ottla.errors import ArgumentError, KafkaError, OttlaError
 
 logger = logging.getLogger("ottla.console")
 
@@ -246,6 +246,8 @@ class Console:
         except TimeoutError:
             name = visit.view.name if visit is not None else ""
             return self._failure(request, visit, 503, f"{name} does not answer in time", wants_json)
+        except ArgumentError as mistake:
+            return self._failure(request, visit, 400, str(mistake), wants_json)
         except (KafkaError, OttlaError) as error:
             return self._failure(request, visit, 502, str(error), wants_json)
         except Exception:

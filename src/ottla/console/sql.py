@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -28,7 +28,10 @@ ROWS_MAX = 1_000
 ROW_BYTES_MAX = 1 << 20
 MESSAGES_MAX = 50
 STOP_S = 10.0
+CLOSE_S = 5.0
 LIMIT_S = 8 * 3600.0
+COMMAND = (sys.executable, "-m", "ottla", "sql", "--json", "--no-warm", "--file", "-", "--command-config")
+"""Takes a file with settings as its last argument, and the statements from standard input."""
 
 
 class Job:
@@ -74,7 +77,8 @@ class Job:
 class Jobs:
     """The jobs of a console."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: Sequence[str] = COMMAND) -> None:
+        self._command = command
         self._jobs: OrderedDict[str, Job] = OrderedDict()
 
     def all(self) -> list[Job]:
@@ -94,7 +98,7 @@ class Jobs:
         self._jobs[job.id] = job
         for old in [name for name, each in self._jobs.items() if not each.is_running][: max(0, len(self._jobs) - KEPT_MAX)]:
             del self._jobs[old]
-        job.task = asyncio.create_task(_run(job, dict(properties)))
+        job.task = asyncio.create_task(_run(job, self._command, dict(properties)))
         return job
 
     async def stop(self, job: Job) -> None:
@@ -113,13 +117,16 @@ class Jobs:
     async def close(self) -> None:
         """End all of them."""
         for job in self._jobs.values():
+            job.is_stopped |= job.is_running
             if job.process is not None and job.is_running:
                 with suppress(ProcessLookupError):
                     os.killpg(job.process.pid, signal.SIGKILL)
         tasks = [job.task for job in self._jobs.values() if job.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=CLOSE_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
 
 def is_installed() -> bool:
@@ -127,18 +134,19 @@ def is_installed() -> bool:
     return importlib.util.find_spec("pyspark") is not None
 
 
-async def _run(job: Job, properties: dict[str, str]) -> None:
+async def _run(job: Job, command: Sequence[str], properties: dict[str, str]) -> None:
     """The process of a job, until it ends. The file with its settings, which may hold passwords, is this user's alone."""
     descriptor, path = tempfile.mkstemp(prefix="ottla-sql-", suffix=".properties")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.writelines(f"{name}={_escaped(value)}\n" for name, value in properties.items())
-        command = [sys.executable, "-m", "ottla", "sql", "--json", "--no-warm", "--file", "-", "--command-config", path]
         pipe = asyncio.subprocess.PIPE
         # A session of its own: Ctrl-C for the job reaches the JVM too, and none for the console reaches the job.
         job.process = await asyncio.create_subprocess_exec(
-            *command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, limit=ROW_BYTES_MAX
+            *command, path, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, limit=ROW_BYTES_MAX
         )
+        if job.is_stopped:  # before there was a process
+            return
         assert job.process.stdin is not None
         job.process.stdin.write(job.text.encode())
         job.process.stdin.close()
@@ -153,6 +161,7 @@ async def _run(job: Job, properties: dict[str, str]) -> None:
         if job.process is not None and job.process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(job.process.pid, signal.SIGKILL)
+            await job.process.wait()
         job.ended_s = time.time()
         with suppress(OSError):
             os.unlink(path)
