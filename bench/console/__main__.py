@@ -38,6 +38,7 @@ PAGE = ROOT / "docs" / "console.md"
 AT_ONCE = 50
 TOPICS_PER_REQUEST = 500
 ROUNDS = 15
+FIRST_S_MAX = 60.0
 TAILED = 300
 RECORD_BYTES = 1_000
 
@@ -49,6 +50,10 @@ class Row(NamedTuple):
     figure: str
     goal: str
     is_met: bool | None
+
+
+class NotYet(Exception):
+    """A page that is not there."""
 
 
 class ConsoleProcess:
@@ -78,8 +83,19 @@ class ConsoleProcess:
         whole_s = time.perf_counter() - began_s
         connection.close()
         if answer.status != 200:
-            raise SystemExit(f"{path}: {answer.status}")
+            raise NotYet(f"{path}: {answer.status}")
         return first_s, whole_s, size
+
+    def first(self, path: str) -> float:
+        """Seconds until the page was there for the first time: loaded again while it said that the cluster has not answered."""
+        began_s = time.perf_counter()
+        while True:
+            try:
+                self.get(path)
+                return time.perf_counter() - began_s
+            except NotYet:
+                if time.perf_counter() - began_s > FIRST_S_MAX:
+                    raise
 
     def events(self, path: str) -> Iterator[tuple[str, Any]]:
         connection = self._connection()
@@ -128,7 +144,7 @@ def pages(console: ConsoleProcess) -> list[Row]:
     """First byte and whole page: the first time, and the slowest of those after it."""
     rows = []
     for path in ("/topics", "/topics?order=-size", "/groups", "/", "/topics/topic-00007", "/topics/topic-00007/records"):
-        cold = console.get(path)
+        cold_s = console.first(path)
         warm = []
         for _ in range(ROUNDS):
             warm.append(console.get(path))
@@ -138,7 +154,7 @@ def pages(console: ConsoleProcess) -> list[Row]:
         rows.append(
             Row(
                 f"{path}: first byte, whole page (slowest, first time)",
-                f"{first:.3f} s, {whole:.3f} s ({worst:.3f} s, {cold[1]:.3f} s)",
+                f"{first:.3f} s, {whole:.3f} s ({worst:.3f} s, {cold_s:.3f} s)",
                 "0.3 s, 1 s",
                 first <= 0.3 and worst <= 1,
             )

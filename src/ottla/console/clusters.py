@@ -106,9 +106,12 @@ class ClusterView:
         self.settings = settings
         self.world = world
         self.cluster: Cluster = open_cluster(world, settings, "ottla-console")
-        self.state: Kept[ClusterState] = Kept(lambda: cluster_state(self.cluster))
+        self.background: Cluster = open_cluster(world, settings, "ottla-console")
+        """What is kept is asked over connections of its own: a broker answers those of one connection in turn, and the answers
+        about 10,000 topics would hold up the page that somebody waits for."""
+        self.state: Kept[ClusterState] = Kept(lambda: cluster_state(self.background))
         self.ends: Kept[Ends] = Kept(self._ask_ends)
-        self.groups: Kept[list[GroupListing]] = Kept(lambda: list_groups(self.cluster))
+        self.groups: Kept[list[GroupListing]] = Kept(lambda: list_groups(self.background))
         self.log_dirs: Kept[dict[int, list[LogDirDescription]]] = Kept(self._ask_log_dirs, fresh_s=15.0)
         self._samples: dict[str, deque[tuple[float, int]]] = {}
         """By topic: (time, sum of the end offsets) of the last looks."""
@@ -119,6 +122,7 @@ class ClusterView:
 
     def close(self) -> None:
         self.cluster.close()
+        self.background.close()
 
     def another(self) -> Cluster:
         """Other connections to the same cluster, for one stream: who has it closes it."""
@@ -133,7 +137,7 @@ class ClusterView:
             if each.leader is not None
         ]
         starts, ends = await asyncio.gather(
-            find_offsets(self.cluster, wanted, OffsetSpec.EARLIEST), find_offsets(self.cluster, wanted, OffsetSpec.LATEST)
+            find_offsets(self.background, wanted, OffsetSpec.EARLIEST), find_offsets(self.background, wanted, OffsetSpec.LATEST)
         )
         now_s = time.monotonic()
         totals: dict[str, int] = {}
@@ -146,7 +150,7 @@ class ClusterView:
         return Ends(starts, ends, now_s)
 
     async def _ask_log_dirs(self) -> dict[int, list[LogDirDescription]]:
-        results = await describe_log_dirs(self.cluster)
+        results = await describe_log_dirs(self.background)
         return {
             broker: list(each.values()) if isinstance(each, dict) else each for broker, each in results.values_found.items()
         }

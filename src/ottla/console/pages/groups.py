@@ -34,7 +34,7 @@ class Watch:
     """The groups of one cluster, looked at again and again while somebody is interested."""
 
     def __init__(self, view: ClusterView) -> None:
-        self.monitor = LagMonitor(LagReader(view.cluster), distance_ms=int(LOOK_S * 500))
+        self.monitor = LagMonitor(LagReader(view.background), distance_ms=int(LOOK_S * 500))
         self._wanted_at_s = 0.0
         self._task: asyncio.Task[None] | None = None
         self._looked = asyncio.Event()
@@ -90,6 +90,35 @@ def numbers(each: WatchedGroup | None, trend: list[int]) -> dict[str, Any]:
         "colour": COLOURS.get(each.status, "bad"),
         "trend": trend,
     }
+
+
+async def lag_by_topic(view: ClusterView) -> dict[str, int]:
+    """The lag of the group that is furthest behind in each topic, as far as groups were looked at."""
+    watch = watch_of(view)
+    await watch.ready(0)
+    found: dict[str, int] = {}
+    for watched in watch.monitor.groups.values():
+        behind: dict[str, int] = {}
+        for each in watched.lag.partitions:
+            if each.lag is not None:
+                behind[each.topic] = behind.get(each.topic, 0) + each.lag
+        for topic, lag in behind.items():
+            found[topic] = max(found.get(topic, 0), lag)
+    return found
+
+
+async def readers_of(view: ClusterView, topic: str) -> list[Data]:
+    """The groups that read a topic, the one that is furthest behind first."""
+    watch = watch_of(view)
+    await watch.ready(0)
+    rows = []
+    for name, watched in watch.monitor.groups.items():
+        own = [each for each in watched.lag.partitions if each.topic == topic and each.offset is not None]
+        if own:
+            seconds = [each.lag_s for each in own if each.lag_s is not None]
+            lag = sum(each.lag or 0 for each in own)
+            rows.append({"name": name, "state": watched.lag.state, "lag": lag, "lag_s": max(seconds, default=None)})
+    return sorted(rows, key=lambda each: (-each["lag"], each["name"]))
 
 
 @page("/groups", "groups.html")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from ottla.client.admin.configs import ConfigResource, ConfigSource, alter_configs, describe_configs
@@ -11,6 +12,7 @@ from ottla.client.admin.topic_descriptions import TopicDescription
 from ottla.client.admin.topics import NewPartitions, NewTopic, create_partitions, create_topics, delete_topics
 from ottla.console.app import Data, Refused, Visit, change, page
 from ottla.console.clusters import ClusterView, Ends, NotAnswering
+from ottla.console.pages.groups import lag_by_topic, readers_of
 from ottla.console.pages.tables import tabulate
 from ottla.ids import TopicPartition, uuid_text
 
@@ -48,6 +50,7 @@ async def topics(visit: Visit) -> Data:
     shown = [each for each in state.topics.values() if shows_internal or not each.is_internal]
     ends = await _ends(view)
     sizes = await _sizes(view)
+    lags = await lag_by_topic(view)
     table = tabulate(
         visit,
         shown,
@@ -58,6 +61,7 @@ async def topics(visit: Visit) -> Data:
             "records": lambda each: _records(each, ends),
             "size": lambda each: sizes.get(each.name),
             "rate": lambda each: view.rate(each.name),
+            "lag": lambda each: lags.get(each.name),
         },
         "name",
     )
@@ -73,6 +77,7 @@ async def topics(visit: Visit) -> Data:
                 "records": _records(each, ends),
                 "size": sizes.get(each.name),
                 "rate": view.rate(each.name),
+                "lag": lags.get(each.name),
                 "history": view.history(each.name)[-30:],
                 "trouble": _trouble(each),
                 "is_internal": each.is_internal,
@@ -120,7 +125,7 @@ async def topic(visit: Visit) -> Data:
     async with asyncio.timeout(2):
         results = await describe_configs(view.cluster, [resource], include_documentation=True)
     entries = next(iter(results.values()))
-    ends, sizes = await _ends(view), await _sizes(view)
+    ends, sizes, disks = await _ends(view), await _sizes(view), await _disks(view, found.name)
     return {
         "title": found.name,
         "name": found.name,
@@ -131,7 +136,8 @@ async def topic(visit: Visit) -> Data:
         "rate": view.rate(found.name),
         "history": view.history(found.name),
         "trouble_kind": _trouble(found),
-        "partitions": [_partition(found.name, each, ends) for each in found.partitions],
+        "partitions": [_partition(found.name, each, ends, disks) for each in found.partitions],
+        "readers": await readers_of(view, found.name),
         "settings": sorted(
             (
                 {
@@ -149,7 +155,22 @@ async def topic(visit: Visit) -> Data:
     }
 
 
-def _partition(name: str, each: Any, ends: Ends | None) -> Data:
+async def _disks(view: ClusterView, topic: str) -> dict[tuple[int, int], Data]:
+    """Where the replicas of a topic lie, by partition and broker."""
+    try:
+        directories = await view.log_dirs.get(wait_s=0.3)
+    except NotAnswering:
+        return {}
+    return {
+        (key.partition, broker): {"path": directory.path, "size": replica.size_bytes, "is_future": replica.is_future}
+        for broker, found in directories.items()
+        for directory in found
+        for key, replica in directory.replicas.items()
+        if key.topic == topic
+    }
+
+
+def _partition(name: str, each: Any, ends: Ends | None, disks: Mapping[tuple[int, int], Data]) -> Data:
     key = TopicPartition(name, each.partition)
     start = None if ends is None else ends.starts.get(key)
     end = None if ends is None else ends.ends.get(key)
@@ -157,7 +178,16 @@ def _partition(name: str, each: Any, ends: Ends | None) -> Data:
         "partition": each.partition,
         "leader": each.leader,
         "epoch": each.leader_epoch,
-        "replicas": [{"id": one, "in_sync": one in each.isr, "offline": one in each.offline} for one in each.replicas],
+        "replicas": [
+            {
+                "id": one,
+                "in_sync": one in each.isr,
+                "offline": one in each.offline,
+                "disk": disks.get((each.partition, one)),
+            }
+            for one in each.replicas
+        ],
+        "size": max((disk["size"] for (partition, _), disk in disks.items() if partition == each.partition), default=None),
         "start": start,
         "end": end,
         "records": None if start is None or end is None else end - start,
@@ -171,10 +201,18 @@ async def create(visit: Visit) -> tuple[str, str]:
     form = visit.form
     name = form.get("name", "").strip()
     settings = dict(_settings(form.get("settings", "")))
-    partitions, replicas = int(form.get("partitions") or -1), int(form.get("replication_factor") or -1)
+    partitions, replicas = _number(form, "partitions"), _number(form, "replication_factor")
     results = await create_topics(visit.view.cluster, [NewTopic(name, partitions, replicas, configs=settings or None)])
     results[name]
     return f"/topics/{name}", f"Topic {name} was created."
+
+
+def _number(form: Mapping[str, str], name: str) -> int:
+    """A field that holds a number; -1, the default of the cluster, without one."""
+    given = form.get(name, "").strip()
+    if given and not (given.isdigit() and len(given) < 10):
+        raise Refused(400, f"nothing was changed: {name.replace('_', ' ')} {given!r} is no whole number")
+    return int(given) if given else -1
 
 
 def _settings(text: str) -> list[tuple[str, str]]:
@@ -210,7 +248,7 @@ async def purge(visit: Visit) -> tuple[str, str]:
 @change("/topics/{name}/partitions")
 async def add_partitions(visit: Visit) -> tuple[str, str]:
     """More partitions."""
-    name, total = visit.segments["name"], int(visit.form.get("total") or 0)
+    name, total = visit.segments["name"], max(0, _number(visit.form, "total"))
     (await create_partitions(visit.view.cluster, {name: NewPartitions(total)}))[name]
     return f"/topics/{name}", f"Topic {name} has {total} partitions."
 
