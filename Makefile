@@ -97,6 +97,9 @@ bench-cluster: $(STAMP)  ## three nodes beside three of Apache Kafka: replicated
 bench-registry: $(STAMP)  ## the schema registry, and the Avro serializers beside confluent-kafka's, about a minute
 	@$(BIN)/python -m bench.registry $(if $(QUICK),--quick)
 
+bench-console: $(STAMP)  ## the web console: pages at 10,000 topics and groups, searches, live tails, memory; about 5 minutes (ARGS=--save: docs/console.md)
+	@$(BIN)/python -m bench.console $(if $(QUICK),--quick) $(ARGS)
+
 # PYTHONS='python3.13 ...' names others than those that are found.
 DIST := $(BIN)/python -u tools/dist.py
 PYTHON_OPTIONS := $(foreach python,$(PYTHONS),--python $(python))

@@ -256,16 +256,18 @@ def test_topic_is_created_changed_and_deleted(console: RunningConsole, browser: 
     assert not {"made", "made-too"} & {each["name"] for each in console.api("/topics")["rows"]}
 
 
-def test_pictures(console: RunningConsole, browser: Chromium, filled: str) -> None:
-    with browser.tab() as tab:
-        tab.open(console.url + "/topics/shop.orders/records?q=value.total+%3E+290+and+headers.source+%3D%3D+%22shop%22")
-        tab.page.get_by_text("found").first.wait_for()
-        tab.picture("console-records")
-        tab.open(console.url + "/topics/shop.orders")
-        tab.picture("console-topic")
-    with browser.tab(dark=True) as tab:
-        tab.open(console.url + "/topics/shop.orders/records/0/1")
-        tab.picture("console-record")
+def test_pictures_of_the_documentation(browser: Chromium) -> None:
+    with Broker() as broker:
+        orders(broker, "shop.orders", count=300, partitions=3, first_ms=1_790_000_000_000)
+        with running_console(broker.bootstrap_servers) as console:
+            with browser.tab(width=1000, height=560) as tab:
+                tab.open(console.url + "/topics/shop.orders/records?q=value.total+%3E+260+and+headers.source+%3D%3D+%22shop%22")
+                tab.page.get_by_text("300 of 300 records searched, 20 found").wait_for()
+                tab.picture("console-records")
+            with browser.tab(width=1000, height=560, dark=True) as tab:
+                tab.open(console.url + "/topics/shop.orders")
+                assert tab.page.get_by_role("heading", name="Partitions").count() == 1
+                tab.picture("console-topic")
 
 
 def test_node_that_is_killed_while_one_looks(browser: Chromium) -> None:

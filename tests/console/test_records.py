@@ -16,7 +16,7 @@ def address(topic: str, end: str = "", **query: object) -> str:
     return f"/topics/{quote(topic, safe='')}/records{end}?{urlencode({name: str(each) for name, each in query.items()})}"
 
 
-def orders(broker: Broker, topic: str, count: int = 100, partitions: int = 2) -> None:
+def orders(broker: Broker, topic: str, count: int = 100, partitions: int = 2, first_ms: int = 1_000_000) -> None:
     """Records with `total` from 0 on, in turn on the partitions."""
     broker.create_topic(topic, partitions, {"retention.ms": -1})  # the timestamps are of 1970
     with Producer(broker.bootstrap_servers) as producer:
@@ -29,7 +29,7 @@ def orders(broker: Broker, topic: str, count: int = 100, partitions: int = 2) ->
                 f"k{number % 10}".encode(),
                 partition=number % partitions,
                 headers=headers,
-                timestamp=1_000_000 + number,
+                timestamp=first_ms + number,
             )
 
 

@@ -221,7 +221,7 @@ def write_source(root: Path, target: Path) -> None:
             text = "---\nsearch:\n  exclude: true\n---\n\n" + text  # for those who change Ottla; most readers use it
         (source / page).parent.mkdir(parents=True, exist_ok=True)
         (source / page).write_text(text, encoding="utf-8")
-    for picture in (root / "docs").glob("*.svg"):
+    for picture in (each for kind in ("*.svg", "*.png") for each in (root / "docs").glob(kind)):
         shutil.copy(picture, source / picture.name)
     here = Path(__file__).parent
     for name in ("style.css", "logo.svg", "file_worker.js"):

@@ -201,7 +201,7 @@ class Reader:
             return Content("control", text, text, len(data), False)
         found = self.read(record, part)
         text = found.text()
-        preview = " ".join(text[: 4 * PREVIEW_CHARACTERS].split()) if found.is_parsed else text
+        preview = json.dumps(found.value, ensure_ascii=False, default=str) if found.is_parsed else text
         if len(preview) > PREVIEW_CHARACTERS:
             preview = preview[:PREVIEW_CHARACTERS] + "…"
         return Content(found.form, preview, text[:limit], len(data), len(text) > limit, found.note)
