@@ -158,6 +158,7 @@ RUN_BY = {
     "from-confluent-kafka": "tests/compat/client/test_moving_in.py",
     "from-kafka-python": "tests/compat/client/test_moving_in.py",
     "kubernetes": "tests/repo/test_chart.py",
+    "lag-and-alerts": "tests/unit/client/test_alerts.py",
     "metrics": "tests/unit/broker/test_metrics.py",
     "pipelines": "tests/spark/pipelines/test_pages.py",
     "pipelines-in-production": "tests/spark/pipelines/test_pages.py",

@@ -103,7 +103,7 @@ class NodeMetrics:
         self._quorum(text)
         if broker is not None:
             text.gauge("kafka_server_kafkaserver_brokerstate", "3: the broker is running.", _RUNNING)
-            self._upkeep(text, broker)
+            await self._upkeep(text, broker)
         self._process(text)
         self._checks(text)
         if broker is not None:
@@ -246,13 +246,21 @@ class NodeMetrics:
             text.family(f"{each}_current_state", "gauge", "1 for the state of this node in the quorum.")
             text.sample(1, [("current_state", state)])
 
-    def _upkeep(self, text: MetricsText, broker: Services) -> None:
+    async def _upkeep(self, text: MetricsText, broker: Services) -> None:
         directories = broker.directories
         text.gauge(
             "kafka_log_logmanager_offlinelogdirectorycount",
             "Log directories that have failed.",
             sum(not directory.is_online for directory in directories.directories),
         )
+        online = [each for each in directories.directories if each.is_online]
+        spaces = [(each.path, await self._services.world.disk.space(each.path)) for each in online]
+        text.family("ottla_log_directory_size_bytes", "gauge", "The size of a log directory's disk.")
+        for path, space in spaces:
+            text.sample(space.total_bytes, [("directory", path)])
+        text.family("ottla_log_directory_free_bytes", "gauge", "What is free of it.")
+        for path, space in spaces:
+            text.sample(space.usable_bytes, [("directory", path)])
         counted = directories.counters
         text.counter("ottla_log_retention_segments_total", "Segments that retention has deleted.", counted.segments_expired)
         text.counter("ottla_log_retention_bytes_total", "Bytes that retention has deleted.", counted.bytes_expired)

@@ -203,6 +203,17 @@ class LagReader:
             found.append(lag)
         return await self._with_times(found, places) if with_times else found
 
+    async def ends(self) -> dict[TopicPartition, int]:
+        """The end of every partition that has a leader, of topics that are not internal."""
+        topics = await self._cluster.topics()
+        wanted = {
+            TopicPartition(name, each.partition_index)
+            for name, topic in topics.items()
+            if not topic.is_internal
+            for each in topic.partitions
+        }
+        return await self._offsets(await self._locate(wanted), OffsetSpec.LATEST, self._isolation)
+
     async def _members(self, ids: Collection[str]) -> dict[str, tuple[MemberDescription, ...]]:
         described = await describe_consumer_groups(self._cluster, ids)
         _ = described.errors  # a group of another kind, or one that was deleted: it has no members to show
