@@ -47,6 +47,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
         "Read as a member of a group, with a JSON event for each step.",
     ),
     "groups": ("ottla.cli.groups.command", "groups", "List, describe and delete consumer groups, and reset their offsets."),
+    "top": ("ottla.cli.top", "top", "Show nodes, topics and groups live."),
     "alerts": ("ottla.cli.alerts", "alerts", "Watch a cluster by rules, and tell a webhook such as Alertmanager."),
     "acls": ("ottla.cli.acls", "acls", "Access control lists: add, remove and list rules, and check what they allow."),
     "users": ("ottla.cli.users", "users", "Add, remove and list SCRAM users."),

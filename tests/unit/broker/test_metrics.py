@@ -69,7 +69,7 @@ def text_of(
         ),
         fetch_sessions=[1, 2],
         moves=[],
-        world=SimpleNamespace(clock=node.storage.clock, usage=usage),
+        world=SimpleNamespace(clock=node.storage.clock, usage=usage, disk=node.storage.disk),
         quorum=SimpleNamespace(
             leader_id=leader_id,
             epoch=4,
