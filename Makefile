@@ -124,6 +124,7 @@ generate: $(STAMP)  ## generate message classes and docs from their tables
 	$(BIN)/python tools/generate_config_docs.py
 	$(BIN)/python tools/generate_client_settings.py
 	$(BIN)/python tools/generate_client_keywords.py
+	$(BIN)/python tools/generate_dashboards.py
 	$(BIN)/python tools/generate_file_map.py
 
 docs: $(STAMP)  ## the documentation as a site in build/site; SERVE=1 serves it

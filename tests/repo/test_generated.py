@@ -11,7 +11,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize(
     "generator",
-    ["generate_api_table.py", "generate_client_keywords.py", "generate_client_settings.py", "generate_file_map.py"],
+    [
+        "generate_api_table.py",
+        "generate_client_keywords.py",
+        "generate_client_settings.py",
+        "generate_dashboards.py",
+        "generate_file_map.py",
+    ],
 )
 def test_generated_file_is_up_to_date(generator: str) -> None:
     ran = subprocess.run(
