@@ -217,6 +217,7 @@ STARTS: Final[dict[str, Start]] = {
             "spark.decoding.avro",
             "spark.pipelines.connections",
             "spark.pipelines.counts",
+            "spark.registry.avro",
             "spark.registry.reading",
             "spark.registry.writing",
             "spark.sink.writers",

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from tests.support.servers.postgres_server import PostgresServer
 
-from ottla import Admin
+from ottla import Admin, Producer
+from ottla.schemas import AvroDeserializer, AvroSerializer
 from ottla.spark.decoding.decode import FORMATS, MODES
 from ottla.spark.sink import options as sink_options
 from ottla.spark.source import options as source_options
@@ -99,6 +100,21 @@ def test_example_of_good_and_bad_rows(spark: Any, load: Callable[[Any], Any], ru
     assert sorted(row.topic for row in made["both"].collect()) == ["orders.clean", "orders.clean", "orders.dead"]
 
 
+def test_registry_example(run: Run, page_broker: Broker) -> None:
+    url = page_broker.schema_registry_url
+    fields = [{"name": "city", "type": "string"}, {"name": "weight", "type": "double"}]
+    serializer = AvroSerializer(url, {"type": "record", "name": "Shipment", "fields": fields})
+    for name in ("shipments", "cities"):
+        page_broker.create_topic(name)
+    with Producer(page_broker.bootstrap_servers, value_serializer=serializer) as producer:
+        producer.send("shipments", {"city": "Oslo", "weight": 2.5}, key=b"k").result(30)
+    run("schema.registry.url", replace={"http://localhost:8081": url})["query"].processAllAvailable()
+    (record,) = page_broker.records("cities")
+    assert record.value is not None
+    assert AvroDeserializer(url).deserialize("cities", (), record.value) == {"city": "Oslo", "grams": 2500.0}
+    assert record.key == b"k"
+
+
 @pytest.mark.slow
 def test_listener_example(spark: Any, load: Callable[[Any], Any], run: Run, page_broker: Broker) -> None:
     def stop_later() -> None:
@@ -140,7 +156,7 @@ def test_upsert_example(spark: Any, load: Callable[[Any], Any], run: Run, postgr
 
 
 def test_every_example_of_the_page_is_run() -> None:
-    assert len(EXAMPLES) == 7, "six here, and one in shipping/test_on_cluster.py"
+    assert len(EXAMPLES) == 8, "seven here, and one in shipping/test_on_cluster.py"
 
 
 def test_every_format_mode_and_option_is_on_the_page() -> None:

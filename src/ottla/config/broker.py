@@ -260,6 +260,14 @@ class BrokerConfig(Snapshot):
         return listener.host if self.ottla_metrics_host is None else self.ottla_metrics_host, self.ottla_metrics_port
 
     @property
+    def schema_registry_urls(self) -> tuple[str, ...]:
+        """The registry that schema ids are checked with: the one that is named, or that beside this node."""
+        if self.confluent_schema_registry_url or self.ottla_schema_registry_port <= 0:
+            return self.confluent_schema_registry_url
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.ottla_schema_registry_host, self.ottla_schema_registry_host)
+        return (f"http://{f'[{host}]' if ':' in host else host}:{self.ottla_schema_registry_port}",)
+
+    @property
     def brokers_security(self) -> ListenerSecurity:
         """The security of the listener at which brokers reach each other."""
         return self.listener_security[self.inter_broker_listener_name]

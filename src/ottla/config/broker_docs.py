@@ -42,7 +42,7 @@ _WORDS: dict[str, str] = {
     "confluent.schema.registry.url": (
         "The schema registry that is asked about the schema ids of records, for topics with confluent.value.schema.validation "
         "or confluent.key.schema.validation: http://HOST:PORT, or several, separated by commas. `ottla up` sets it to its own "
-        "registry. Confluent Server's setting; Kafka does not have it."
+        "registry; by default it is the one of ottla.schema.registry.port. Confluent Server's setting; Kafka does not have it."
     ),
     "connection.failed.authentication.delay.ms": "How late a failed login is answered, so that guessing passwords takes long.",
     "connections.max.reauth.ms": (

@@ -12,9 +12,13 @@ import fastavro
 import pyarrow as pa
 import pytest
 
+from ottla import Producer
+from ottla.schemas import AvroSerializer, Schema, SchemaRegistry
+from ottla.schemas.framing import prefix
 from ottla.spark import decode
 from ottla.spark.decoding.avro import AvroReader, avro_type, parsed_avro, plain_schema
 from ottla.spark.errors import SparkOptionError
+from ottla.testing import Broker
 
 ORDER: dict[str, Any] = {
     "type": "record",
@@ -175,3 +179,24 @@ def test_text_is_parsed_and_logical_types_are_taken_off() -> None:
         parsed_avro("{", "schema")
     with pytest.raises(SparkOptionError, match="schema must be an Avro schema as JSON text or dict, not int"):
         parsed_avro(5, "schema")
+
+
+def test_decode_with_the_address_of_a_registry(spark: Any, shared_broker: Broker, topic: str) -> None:
+    url = shared_broker.schema_registry_url
+    with Producer(shared_broker.bootstrap_servers, value_serializer=AvroSerializer(url, OLD_ORDER)) as producer:
+        old = {name: value for name, value in order(1).items() if name != "customer"}
+        producer.send(topic, old, partition=0).result(30)
+    with Producer(shared_broker.bootstrap_servers) as producer:
+        producer.send(topic, prefix(999_999) + b"x", partition=0).result(30)
+    SchemaRegistry(url).register(f"{topic}-value", Schema(json.dumps(ORDER)))
+    df = spark.read.format("ottla").option("kafka.bootstrap.servers", shared_broker.bootstrap_servers)
+    df = df.option("subscribe", topic).load()
+    found = decode(df, value="confluent-avro", registry=url, subject=f"{topic}-value").orderBy("offset").collect()
+    assert (found[0].value.id, found[0].value.customer, found[0].value.price) == (1, None, Decimal("1.25"))
+    assert "the value has the schema id 999999, which the registry does not know" in found[1]._error.reason
+    with pytest.raises(SparkOptionError, match="subject no-such has no schema to read with"):
+        decode(df, value="confluent-avro", registry=url, subject="no-such")
+    with pytest.raises(SparkOptionError, match="needs schema= or subject"):
+        decode(df, value="confluent-avro", registry=url)
+    with pytest.raises(SparkOptionError, match="subject is used with the address of a registry"):
+        decode(df, value="confluent-avro", schema=ORDER, subject="x")

@@ -10,12 +10,17 @@ from typing import Any
 import click
 import pytest
 import yaml
+from tests.spark.pipelines.folders import write_pipeline
 from tests.spark.pipelines.test_metrics import followed
 from tests.support.servers.ottla_cli import Said, run_cli
 
+from ottla import Producer
 from ottla.cli.main import ottla
 from ottla.cli.pipeline.test import read_cases, run_case
-from ottla.spark.pipelines.spec import read_spec
+from ottla.schemas import AvroDeserializer, AvroSerializer
+from ottla.spark.pipelines.resolution import prepared
+from ottla.spark.pipelines.run import Run
+from ottla.spark.pipelines.spec import Schedule, read_spec
 from ottla.testing import Broker
 
 PAGE = Path(__file__).parents[3] / "docs" / "pipelines.md"
@@ -61,6 +66,27 @@ def test_every_block_of_the_page(tmp_path: Path, spark: Any, monkeypatch: pytest
     assert re.search(r"shop\s+orders\s+\d", said["ottla groups describe shop"].out)
     tables = sorted(path.name for path in (tmp_path / "shop" / "storage" / "ottla" / "tables").iterdir())
     assert tables == ["customers", "order_history"]
+
+
+def test_blocks_about_schemas(tmp_path: Path, spark: Any, shared_broker: Broker) -> None:
+    blocks = [text for _, kind, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")) if "heavy" in text]
+    url = shared_broker.schema_registry_url
+    fields = [{"name": "city", "type": "string"}, {"name": "weight", "type": "int"}]
+    serializer = AvroSerializer(url, {"type": "record", "name": "Shipment", "fields": fields})
+    for name in ("shipments", "heavy-shipments"):
+        shared_broker.create_topic(name)
+    with Producer(shared_broker.bootstrap_servers, value_serializer=serializer) as producer:
+        for weight in (1, 101):
+            producer.send("shipments", {"city": "Oslo", "weight": weight}).result(30)
+    ottla_yml, flow = blocks
+    spec = write_pipeline(
+        tmp_path, {"heavy.sql": flow}, ottla_yml.replace("http://localhost:8081", url), shared_broker.bootstrap_servers
+    )
+    with prepared(spec, spark) as resolved:
+        Run(resolved, spark, Schedule(), lambda _: None).run()
+    (record,) = shared_broker.records("heavy-shipments")
+    assert record.value is not None
+    assert AvroDeserializer(url).deserialize("heavy-shipments", (), record.value) == {"city": "Oslo", "weight": 101}
 
 
 PRODUCTION_PAGE_PAGE = (Path(__file__).parents[3] / "docs" / "pipelines-in-production.md").read_text(encoding="utf-8")

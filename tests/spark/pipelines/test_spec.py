@@ -137,6 +137,36 @@ def test_address_of_the_configuration_is_the_default(tmp_path: Path) -> None:
     assert with_address(Connection("x", "csv", {"path": "x"}), spec) == {"path": "x"}
 
 
+REGISTRY_OTTLA = """
+schema_registry: {registry}
+sources:
+  shipments: {{subscribe: shipments, format: avro, schema.evolution: widen}}
+  files: {{format: json, path: data}}
+sinks:
+  heavy: {{topic: heavy, format: protobuf, schema.registry.url: "http://own:1"}}
+  plain: {{topic: plain}}
+"""
+
+
+@pytest.mark.parametrize("registry", ["http://one:1", "{url: 'http://one:1', user_info: 'me:secret'}"])
+def test_registry_is_named_once(tmp_path: Path, registry: str) -> None:
+    spec = write_pipeline(tmp_path, {"a.py": ""}, REGISTRY_OTTLA.format(registry=registry))
+    shipments, files = spec.sources
+    heavy, plain = spec.sinks
+    found = with_address(shipments, spec)
+    assert (shipments.format, found["value.format"], found["schema.registry.url"]) == ("ottla", "avro", "http://one:1")
+    assert found.get("schema.registry.basic.auth.user.info") == ("me:secret" if "secret" in registry else None)
+    assert (files.format, "value.format" in files.options) == ("json", False), "Spark's own format, of files"
+    assert with_address(heavy, spec)["schema.registry.url"] == "http://own:1"
+    assert "schema.registry.url" not in with_address(plain, spec)
+
+
+@pytest.mark.parametrize("registry", ["[a]", "{address: x}", "{url: 1}"])
+def test_other_registries_are_refused(tmp_path: Path, registry: str) -> None:
+    with pytest.raises(PipelineError, match="schema_registry must be an address such as http://localhost:8081"):
+        write_pipeline(tmp_path, {"a.py": ""}, REGISTRY_OTTLA.format(registry=registry))
+
+
 def test_source_that_is_no_stream_is_read_as_a_table(tmp_path: Path, spark: Any) -> None:
     (tmp_path / "people.csv").write_text("name,age\nann,30\nbob,4\n")
     sql = "CREATE MATERIALIZED VIEW adults AS SELECT name FROM people WHERE age > 17"

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from tests.spark.sql.conftest import Sql
 
+from ottla import Producer
+from ottla.schemas import AvroDeserializer, AvroSerializer, Schema, SchemaRegistry
 from ottla.spark.sql.errors import SqlError, spark_sentence
 from ottla.testing import Broker
 
@@ -126,6 +128,11 @@ def test_settings_of_spark_reach_the_session(sql: Any, spark: Any) -> None:
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "sql.md"
+SHIPMENT = {
+    "type": "record",
+    "name": "Shipment",
+    "fields": [{"name": "id", "type": "long"}, {"name": "city", "type": "string"}, {"name": "weight", "type": "double"}],
+}
 BLOCK = re.compile(r"```sql\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 
 
@@ -137,6 +144,9 @@ def test_every_block_of_the_page_works(spark: Any) -> None:
         sql = Sql(spark, broker)
         broker.create_topic("customers_raw", partitions=1)
         sql.send("customers_raw", ("ann", "Oslo"))
+        broker.create_topic("shipments")
+        SchemaRegistry(broker.schema_registry_url).register("shipments-value", Schema(json.dumps(SHIPMENT)))
+        sql(f"SET 'schema.registry.url'='{broker.schema_registry_url}'")
         for block, shown in blocks:
             rows = sql(block)
             assert sql.screen.warnings == []
@@ -146,5 +156,30 @@ def test_every_block_of_the_page_works(spark: Any) -> None:
                 assert [" ".join(line.split()) for line in lines] == [" ".join(map(str, row)) for row in rows]
                 compared += 1
         sql.runner.close()
-    assert (len(blocks), compared) == (7, 3)
+    assert (len(blocks), compared) == (8, 4)
     spark.conf.set("spark.sql.shuffle.partitions", "2")
+
+
+def test_columns_of_a_stream_come_from_the_schema_registry(sql: Any, topic: str, shared_broker: Broker) -> None:
+    url = shared_broker.schema_registry_url
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}, {"name": "city", "type": "string"}]}
+    registry = SchemaRegistry(url)
+    registry.register(f"{topic}-value", Schema(json.dumps(schema)))
+    with pytest.raises(SqlError, match=r"is Avro: name the schema registry with SET 'schema\.registry\.url'"):
+        sql(f"CREATE STREAM o WITH (topic='{topic}', format='avro')")
+    with pytest.raises(SqlError, match="'localhost' is no address of a schema registry"):
+        sql("SET 'schema.registry.url'='localhost'")
+    sql(f"SET 'schema.registry.url'='{url}'")
+    with pytest.raises(SqlError, match=r"stream x has no columns: subject no-such-value has no schema to read with"):
+        sql("CREATE STREAM x WITH (topic='no-such', format='avro')")
+    sql(f"CREATE STREAM o WITH (topic='{topic}', format='avro', key='id')")
+    sql("INSERT INTO o VALUES (1, 'Oslo'), (2, 'Rome')")
+    assert sql("SELECT city, id FROM o ORDER BY id") == [("Oslo", 1), ("Rome", 2)]
+    values = [AvroDeserializer(url).deserialize(topic, (), each.value) for each in sql.broker.records(topic)]
+    assert sorted(each["city"] for each in values) == ["Oslo", "Rome"]
+    later = {**schema, "fields": [*schema["fields"], {"name": "note", "type": "string", "default": ""}]}
+    with Producer(shared_broker.bootstrap_servers, value_serializer=AvroSerializer(url, later)) as producer:
+        producer.send(topic, {"id": 3, "city": "Bonn", "note": "n"}).result(30)
+    assert sql("SELECT * FROM o WHERE id = 3") == [(3, "Bonn")], "with the columns that were declared"
+    sql(f"CREATE OR REPLACE STREAM o WITH (topic='{topic}', format='avro')")
+    assert sql("SELECT * FROM o WHERE id = 3") == [(3, "Bonn", "n")]

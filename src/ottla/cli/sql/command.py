@@ -11,6 +11,8 @@ from ottla.cli.common.options import cluster_options, wide_option
 from ottla.cli.common.output import is_typed, say
 from ottla.cli.common.settings import ClientSettings, client_properties
 from ottla.cli.common.waiting import wait_option
+from ottla.cli.schemas import URL as REGISTRY_URL
+from ottla.cli.schemas import URL_VARIABLE as REGISTRY_VARIABLE
 from ottla.cli.sql.results import Printer
 from ottla.cli.sql.session import Session, TopicsOfCluster, log_path
 from ottla.cli.sql.shell import Completer, Shell, history_path, run_all, with_history
@@ -48,6 +50,15 @@ Examples:
     metavar="PATH",
     help="The file that remembers streams and tables.  [default: one for each cluster in ~/.config/ottla/sql]",
 )
+@click.option(
+    "-r",
+    "--registry",
+    envvar=REGISTRY_VARIABLE,
+    default=REGISTRY_URL,
+    show_default=True,
+    metavar="URL",
+    help=f"The schema registry, for streams with format='avro'; ${REGISTRY_VARIABLE} gives it too.",
+)
 @click.option("--master", metavar="URL", help="Where Spark runs: local[4], spark://…, yarn, k8s://…  [default: local[*]]")
 @click.option("--remote", metavar="sc://HOST:PORT", help="Run on a Spark Connect server.")
 @click.option(
@@ -66,6 +77,7 @@ def sql(
     as_json: bool,
     rows_max: int | None,
     catalog_path: str | None,
+    registry: str,
     master: str | None,
     remote: str | None,
     warm: bool | None,
@@ -95,7 +107,7 @@ def sql(
     catalog = Catalog(Path(catalog_path) if catalog_path else default_path(servers))
     runner = Runner(
         catalog=catalog,
-        settings=Settings(client_properties(settings)),
+        settings=Settings(client_properties(settings), registry=registry),
         cluster=cluster,
         screen=Printer(as_json=as_json, rows_max=rows_max),
         start_spark=session.start,

@@ -73,6 +73,8 @@ def decoder_for(
         raise SparkOptionError(f"registry is for the format confluent-avro; {side} is {chosen}")
     if chosen in ("json", "avro", "confluent-avro"):
         if schema is None:
+            if registry is not None:
+                argument = f"{argument}= or {'subject' if side == 'value' else 'key_subject'}"
             example = "'order_id long, amount double'" if chosen == "json" else "the Avro schema as JSON text or dict"
             raise SparkOptionError(f"{side}={name!r} needs {argument}=, such as {example}")
         if chosen == "json":
@@ -107,7 +109,9 @@ def decode(
     key_schema: Any = None,
     mode: str | None = None,
     dead_letters: Mapping[str, str] | str | None = None,
-    registry: Callable[[int], Any] | None = None,
+    registry: Callable[[int], Any] | str | None = None,
+    subject: str | None = None,
+    key_subject: str | None = None,
     options: Mapping[str, str] | None = None,
     drift: bool = True,
 ) -> Any:
@@ -122,6 +126,9 @@ def decode(
         In a pipeline the name of a topic is enough.
     registry: for `confluent-avro`, a function of a schema id that returns the writer's schema (JSON text or dict). It runs in
         the executors, once for each id and worker. A LookupError makes the record a bad one; other errors fail the task.
+        Or the address of a schema registry, with `user:password@` if it wants a login.
+    subject, key_subject: with the address of a registry: the subject whose newest schema has the columns, where `schema` or
+        `key_schema` is not given.
     options: options of Spark's JSON reader, such as `timestampFormat`.
     drift: in a pipeline, whether values that differ from the schema (new fields, other types) or from before (fields that are
         null and never were) are counted and named. JSON is read a second time for it.
@@ -136,6 +143,16 @@ def decode(
     if not wanted:
         raise SparkOptionError("decode does nothing: say the format of the value or the key, such as value='json'")
     schemas = {"key": key_schema, "value": schema}
+    if isinstance(registry, str):
+        from ottla.spark.registry.avro import RegistryLookup
+
+        lookup = RegistryLookup(registry)
+        for side, name in (("key", key_subject), ("value", subject)):
+            if name is not None and schemas[side] is None:
+                schemas[side] = lookup.newest(name)
+        registry = lookup
+    elif given := [word for word, each in (("subject", subject), ("key_subject", key_subject)) if each is not None]:
+        raise SparkOptionError(f"{given[0]} is used with the address of a registry: registry='http://localhost:8081', say")
     kinds = {field.name: field.dataType.simpleString() for field in df.schema.fields}
     decoders: dict[str, Decoder] = {}
     for side, name in wanted.items():

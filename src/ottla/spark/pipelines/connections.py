@@ -51,7 +51,8 @@ def with_address(connection: Connection, spec: Spec) -> dict[str, str]:
     """The options of a connection; topics get the address and the other client settings of the configuration as defaults."""
     if connection.format != "ottla":
         return dict(connection.options)
-    return spec.client_options | connection.options
+    has_schemas = any(name in connection.options for name in ("value.format", "key.format"))
+    return spec.client_options | (spec.registry_options if has_schemas else {}) | connection.options
 
 
 def _reader(source: Connection, spec: Spec) -> Callable[[], Any]:

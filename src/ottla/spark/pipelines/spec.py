@@ -10,8 +10,11 @@ a second file:
     sinks:
       large_orders: {topic: large-orders}
 
+    schema_registry: http://localhost:8081
+
 A source becomes a temporary view and a sink a sink of the pipeline (`connections.py`). `format` is ottla if it is left out;
-`schema` and `streaming` are ours; all other keys are options of the format. `environments.py` says how both files get values
+`schema` and `streaming` are ours; all other keys are options of the format. For topics, `format` may say how values are
+written: avro, json or protobuf, with schemas of `schema_registry`. `environments.py` says how both files get values
 that differ between environments: overlays, variables, secrets.
 """
 
@@ -38,6 +41,7 @@ from ottla.spark.pipelines.environments import (
 )
 from ottla.spark.pipelines.errors import PipelineError
 from ottla.spark.pipelines.hooks import FailureHook, read_hook
+from ottla.spark.registry.options import KINDS, URL, USER_INFO
 
 ONCE, EVERY, CONTINUOUS = "once", "every", "continuous"
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -82,7 +86,7 @@ def parse_schedule(text: object) -> Schedule:
 SPEC_NAMES = ("spark-pipeline.yml", "spark-pipeline.yaml")
 OTTLA_NAMES = ("ottla.yml", "ottla.yaml")
 SPEC_KEYS = ("name", "storage", "catalog", "database", "schema", "configuration", "libraries")
-OTTLA_KEYS = ("schedule", "group", "packages", "renamed", "on_failure", "sources", "sinks")
+OTTLA_KEYS = ("schedule", "group", "packages", "renamed", "on_failure", "schema_registry", "sources", "sinks")
 ONCE_ONLY = Schedule()
 BOOTSTRAP = "kafka.bootstrap.servers"
 """The key of `configuration` with the cluster's address: for every source and sink that names no other."""
@@ -119,6 +123,8 @@ class Spec:
     """Old and new names of flows: the new one continues with the checkpoint of the old one."""
     sources: tuple[Connection, ...] = ()
     sinks: tuple[Connection, ...] = ()
+    registry_options: dict[str, str] = field(default_factory=dict, repr=False)
+    """Where the schema registry is: options for every topic whose keys or values have schemas."""
     environment: str | None = None
     """The overlay that was merged in: prod for `ottla.prod.yml`."""
     on_failure: FailureHook | None = None
@@ -284,6 +290,7 @@ def _with_ottla_part(path: str, given: Mapping[str, Any], spec: Spec) -> Spec:
         group=group,
         on_failure=hook,
         packages=_packages(path, given.get("packages") or []),
+        registry_options=_registry(path, given.get("schema_registry")),
         renamed=_texts(path, "renamed", given.get("renamed") or {}, "old_name: new_name"),
         sources=_connections(path, "sources", given.get("sources") or {}, spec.folder),
         sinks=_connections(path, "sinks", given.get("sinks") or {}, spec.folder),
@@ -357,6 +364,22 @@ def _texts(path: str, key: str, given: Any, example: str = "spark.sql.shuffle.pa
     return dict(given)
 
 
+def _registry(path: str, given: Any) -> dict[str, str]:
+    """`schema_registry: http://…`, or with a login, as options of topics."""
+    if given is None:
+        return {}
+    found = {"url": given} if isinstance(given, str) else given
+    if not isinstance(found, dict) or not isinstance(found.get("url"), str) or set(found) - {"url", "user_info"}:
+        raise PipelineError(
+            f"{path}: schema_registry must be an address such as http://localhost:8081, or {{url: …, user_info: user:password}}"
+        )
+    names = {"url": URL, "user_info": USER_INFO}
+    return {names[name]: str(value) for name, value in found.items()}
+
+
+TOPIC_OPTIONS = ("subscribe", "subscribePattern", "assign", "topic")
+
+
 def _connections(path: str, key: str, given: Any, folder: Path) -> tuple[Connection, ...]:
     if not isinstance(given, dict):
         raise PipelineError(f"{path}: {key} must have a name and options for each, such as orders: {{subscribe: orders}}")
@@ -370,6 +393,8 @@ def _connections(path: str, key: str, given: Any, folder: Path) -> tuple[Connect
         if not isinstance(streaming, bool):
             raise PipelineError(f"{path}: streaming of {name} is {streaming!r}: it must be true or false")
         texts = {str(option): _text(value) for option, value in rest.items()}
+        if kind in KINDS and any(option in texts for option in TOPIC_OPTIONS):
+            texts["value.format"], kind = str(kind), "ottla"
         if "path" in texts and not urlsplit(texts["path"]).scheme:
             texts["path"] = str((folder / texts["path"]).resolve())
         found.append(Connection(str(name), str(kind), texts, None if schema is None else str(schema), streaming))

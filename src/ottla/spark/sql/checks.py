@@ -408,7 +408,7 @@ def _check_one(
         case Create(query=None):
             if statement.if_not_exists and catalog.find(statement.name) is not None:
                 return
-            declaration = declaration_of(statement)
+            declaration = declaration_of(statement, settings.registry)
             if check_topic(declaration, partitions_wanted(statement), topics()):
                 made.add(declaration.topic)
             catalog.add(declaration, is_replacing=statement.is_replacing)

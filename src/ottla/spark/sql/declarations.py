@@ -1,4 +1,4 @@
-"""`Declaration`: a stream or table over a topic, from its CREATE statement. Pure, but for the schema file."""
+"""`Declaration`: a stream or table over a topic, from its CREATE statement. Pure, but for the schema file and the registry."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ottla.errors.texts import near_words
+from ottla.spark.errors import SparkOptionError
 from ottla.spark.sql.errors import SqlError
 from ottla.spark.sql.statements import STREAM, TABLE, Column, Create
 
@@ -32,7 +33,9 @@ OPTIONS = {
     "format": f"how values are written: {', '.join(FORMATS)}",
     "key": "the column that is the record's key",
     "key_format": f"how keys are written: {', '.join(KEY_FORMATS)}",
-    "schema": "the file of the Avro schema",
+    "schema": "the file of the Avro schema; if it is left out, the schema comes from the schema registry",
+    "schema_registry": "the address of the schema registry; that of SET 'schema.registry.url' if it is left out",
+    "subject": "the subject in the schema registry; TOPIC-value if it is left out",
     "partitions": "makes the topic with so many partitions if it is not there",
     "timestamp": "the column with the time of the event, for watermark",
     "watermark": "how late events may be in live queries, such as '10 minutes'",
@@ -46,7 +49,8 @@ INSTEAD = {
     "scan.startup.mode": "write SET 'auto.offset.reset'='earliest'",
     "replicas": "`ottla topics create` makes a topic with replicas; leave it out",
     "timestamp_format": "declare the column as TIMESTAMP; ISO 8601 is read",
-    "value_avro_schema_full_name": "write schema='orders.avsc'",
+    "value_avro_schema_full_name": "write subject='orders-value', or schema='orders.avsc'",
+    "value_schema_id": "write subject='orders-value': the newest schema is taken",
     "wrap_single_value": "leave it out",
 }
 """Options of ksqlDB and Flink, and what to do here."""
@@ -95,6 +99,21 @@ class Declaration:
     """The Avro schema, as JSON values."""
     timestamp: str | None = None
     watermark: str | None = None
+    registry: str | None = None
+    """The address of the schema registry that the Avro schema is from."""
+    subject: str | None = None
+
+    @property
+    def sink_options(self) -> dict[str, str]:
+        """What the sink must know to write values, beside where."""
+        if self.registry is None or self.subject is None:
+            return {}
+        return {
+            "schema.registry.url": self.registry,
+            "value.format": "avro",
+            "value.subject": self.subject,
+            "schema.register": "latest",
+        }
 
     @property
     def value_columns(self) -> tuple[Column, ...]:
@@ -122,8 +141,8 @@ def from_json(value: dict[str, Any]) -> Declaration:
     return Declaration(**{**value, "columns": columns})
 
 
-def declaration_of(create: Create, schema: Any = None) -> Declaration:
-    """What a CREATE statement declares; `schema` is the Avro schema if it is not to be read from a file."""
+def declaration_of(create: Create, registry: str | None = None) -> Declaration:
+    """What a CREATE statement declares; `registry` is the address of the schema registry, if there is one."""
     options = _named_options(create)
     what = f"{create.kind} {create.name}"
     form = _format(options.get("format"), what)
@@ -131,12 +150,23 @@ def declaration_of(create: Create, schema: Any = None) -> Declaration:
     for column in columns:
         if column.name.lower() in METADATA:
             raise SqlError(f"{column.name} is a column of every record already: give the column of {what} another name")
+    topic, schema, subject = options.get("topic") or create.name, None, None
+    registry = options.get("schema_registry") or registry
     if form in AVRO:
-        schema = _read_schema(options.get("schema"), what) if schema is None else schema
+        if "schema" in options or registry is None:
+            schema, registry = _read_schema(options.get("schema"), what), None
+        else:
+            subject = options.get("subject") or f"{topic}-value"
+            schema, form = _registered_schema(registry, subject, what), "confluent-avro"
         if columns:
             raise SqlError(f"the columns of {what} come from its Avro schema: leave the list of columns out")
     elif "schema" in options:
         raise SqlError(f"schema is for the format avro, and {what} is {form}: declare its columns in parentheses")
+    else:
+        registry = None
+        for name in ("schema_registry", "subject"):
+            if name in options:
+                raise SqlError(f"{name} is for the format avro, and {what} is {form}: leave it out, or write format='avro'")
     if form == "json" and not columns:
         raise SqlError(f"{what} has no columns: write {create.name} (id BIGINT, amount DOUBLE), for example")
     if form == "raw":
@@ -155,7 +185,7 @@ def declaration_of(create: Create, schema: Any = None) -> Declaration:
     return Declaration(
         name=create.name,
         kind=create.kind,
-        topic=options.get("topic") or create.name,
+        topic=topic,
         format=form,
         columns=tuple(Column(each.name, each.type) for each in columns),
         key=key,
@@ -163,6 +193,8 @@ def declaration_of(create: Create, schema: Any = None) -> Declaration:
         schema=schema,
         timestamp=_timestamp(options, columns, form, what),
         watermark=options.get("watermark"),
+        registry=registry,
+        subject=subject,
     )
 
 
@@ -245,9 +277,21 @@ def _timestamp(options: dict[str, str], columns: tuple[Column, ...], form: str, 
     raise SqlError(f"timestamp='{name}' is no column of {what}: it has {', '.join(each.name for each in columns)}")
 
 
+def _registered_schema(registry: str, subject: str, what: str) -> Any:
+    from ottla.spark.registry.avro import RegistryLookup  # late: it brings the packages of schemas
+
+    try:
+        return RegistryLookup(registry).newest(subject)
+    except SparkOptionError as problem:
+        raise SqlError(f"{what} has no columns: {problem}") from None
+
+
 def _read_schema(path: str | None, what: str) -> Any:
     if path is None:
-        raise SqlError(f"{what} is Avro: say where its schema is with schema='orders.avsc' in WITH")
+        raise SqlError(
+            f"{what} is Avro: name the schema registry with SET 'schema.registry.url'='http://localhost:8081', or say where "
+            "its schema is with schema='orders.avsc' in WITH"
+        )
     try:
         return json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
     except OSError as error:

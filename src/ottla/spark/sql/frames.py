@@ -8,17 +8,19 @@ last value is null are deleted, and records without a key belong to no table. A 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from ottla.errors.texts import near_words
+from ottla.spark.decoding.avro import avro_type
 from ottla.spark.decoding.decode import decode
 from ottla.spark.schema import SOURCE_COLUMNS
 from ottla.spark.sql.declarations import AVRO, METADATA, RAW_COLUMNS, SCALARS, Declaration
 from ottla.spark.sql.errors import SqlError
-from ottla.spark.sql.statements import TABLE
+from ottla.spark.sql.statements import TABLE, Column
 
 TEXT, RAW = "text", "raw"
 RAW_KEY = "_ottla_key"
@@ -111,7 +113,7 @@ def _decoded(df: Any, declaration: Declaration, mode: str) -> Any:
     form = declaration.format
     schema = declaration.schema if form in AVRO else declaration.ddl if form == "json" else None
     key = declaration.key_format if declaration.key is not None and declaration.key_format.startswith("int") else None
-    return decode(df, value=form, schema=schema, key=key, mode=mode)
+    return decode(df, value=form, schema=schema, key=key, mode=mode, registry=declaration.registry)
 
 
 def _columns(decoded: Any, declaration: Declaration) -> list[Any]:
@@ -157,7 +159,12 @@ INTEGERS = {"int16": ("smallint", 2), "int32": ("int", 4), "int64": ("bigint", 8
 def records(df: Any, declaration: Declaration, columns: Sequence[str]) -> Any:
     """The rows as the columns of the sink. `columns` names those that INSERT INTO lists, if it does."""
     if declaration.format in AVRO:
-        raise SqlError(f"{declaration.name} is {declaration.format}, which is only read: declare the topic as json to write it")
+        if declaration.registry is None:
+            raise SqlError(
+                f"{declaration.name} is {declaration.format} with a schema file, which is only read: take the schema from a "
+                "registry to write it, or declare the topic as json"
+            )
+        declaration = _with_columns(declaration)
     if declaration.format in (RAW, TEXT):
         return _plain_of_writing(df, declaration, columns)
     named = _named(df, declaration, columns)
@@ -165,13 +172,28 @@ def records(df: Any, declaration: Declaration, columns: Sequence[str]) -> Any:
     if declaration.format in SCALARS:
         value = _scalar(F.col(f"`{values[0].name}`"), declaration.format) if values else F.lit(None).cast("binary")
     else:
-        value = F.to_json(F.struct(*(F.col(f"`{each.name}`") for each in values)), {"ignoreNullFields": "false"})
+        value = F.struct(*(F.col(f"`{each.name}`") for each in values))
+        if declaration.registry is None:
+            value = F.to_json(value, {"ignoreNullFields": "false"})
     made = [value.alias("value")]
     if declaration.key is not None:
         if declaration.key not in named.columns:
             raise SqlError(f"INSERT INTO {declaration.name} leaves out {declaration.key}, the record's key: give it a value")
         made.insert(0, _scalar(F.col(f"`{declaration.key}`"), declaration.key_format).alias("key"))
     return named.select(*made)
+
+
+def _with_columns(declaration: Declaration) -> Declaration:
+    """The declaration with the columns of its Avro schema, and that of its key."""
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    kind = from_arrow_type(avro_type(declaration.schema).made, prefer_timestamp_ntz=True)
+    if kind.typeName() != "struct":
+        raise SqlError(f"the schema of {declaration.name} is no record: only records are written")
+    columns = [Column(each.name, each.dataType.simpleString()) for each in kind.fields]
+    if declaration.key is not None and declaration.key not in [each.name for each in columns]:
+        raise SqlError(f"key='{declaration.key}' is no field of the schema of {declaration.name}: values could not be written")
+    return replace(declaration, columns=tuple(columns))
 
 
 def _named(df: Any, declaration: Declaration, columns: Sequence[str]) -> Any:

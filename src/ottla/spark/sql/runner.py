@@ -200,7 +200,7 @@ class Runner:
                 records(self._frame_of(resolved, query.is_live), target, statement.columns)
             case Create():
                 if not (statement.if_not_exists and self.catalog.find(statement.name) is not None):
-                    declaration = declaration_of(statement)
+                    declaration = declaration_of(statement, self.settings.registry)
                     self.cluster.create_topic(declaration.topic, partitions_wanted(statement) or 1)
                     self.catalog.add(declaration, is_replacing=statement.is_replacing)
             case Drop():
@@ -301,7 +301,7 @@ class Runner:
         count = Observation()
         writer = rows.observe(count, F.count(F.lit(1)).alias("rows")).write.format("ottla")
         try:
-            self._run_job(writer.options(**self.settings.sink(target.topic)).mode("append").save)
+            self._run_job(writer.options(**self.settings.sink(target.topic), **target.sink_options).mode("append").save)
         except Interrupted as interrupt:
             if interrupt.is_running:
                 self._screen.warn(f"the INSERT could not be cancelled and may still write to the topic {target.topic}")
@@ -318,7 +318,7 @@ class Runner:
         from ottla.spark.sql.live import ContinuousInsert
 
         name = f"query_{next(self._numbers)}"
-        self._inserts[name] = ContinuousInsert(rows, self.settings.sink(target.topic), name, text)
+        self._inserts[name] = ContinuousInsert(rows, {**self.settings.sink(target.topic), **target.sink_options}, name, text)
         self._screen.note(f"{name} writes to the topic {target.topic} until TERMINATE {name} or the end of this shell")
 
     def _create(self, create: Create) -> None:
@@ -329,7 +329,7 @@ class Runner:
         if create.query is not None:
             self._create_as(create, create.query)
             return
-        declaration = declaration_of(create)
+        declaration = declaration_of(create, self.settings.registry)
         self._make_topic(declaration, partitions_wanted(create))
         self.catalog.add(declaration, is_replacing=create.is_replacing)
         self._screen.note(f"declared the {create.kind} {create.name} over the topic {declaration.topic}")
@@ -342,7 +342,7 @@ class Runner:
         resolved = self._resolve(query.sql, query.window)
         df = self._frame_of(resolved, True)
         columns = tuple(Column(each.name, _type_words(each.dataType.simpleString())) for each in df.schema.fields)
-        declaration = declaration_of(Create(create.kind, create.name, columns, create.options))
+        declaration = declaration_of(Create(create.kind, create.name, columns, create.options), self.settings.registry)
         if self.catalog.find(create.name) is not None and not create.is_replacing:
             self.catalog.add(declaration)  # raises
         from ottla.spark.sql.frames import records

@@ -5,6 +5,7 @@
 | `auto.offset.reset` | where live queries begin: `earliest` or `latest` (the default) |
 | `bad.records` | records that do not fit the columns: `drop` (the default; they are counted) or `fail` |
 | `kafka.*` | settings of the consumers and producers, by Kafka's names |
+| `schema.registry.url` | the schema registry of `format='avro'`; else the one of OTTLA_SCHEMA_REGISTRY |
 | `startingOffsets`, `maxOffsetsPerTrigger`, … | options of `format("ottla")` as a source |
 | `spark.*` | settings of Spark |
 """
@@ -17,14 +18,16 @@ from ottla.config.client.kinds import CONSUMER, PRODUCER
 from ottla.errors.texts import near_words
 from ottla.spark.errors import SparkOptionError
 from ottla.spark.options import KAFKA_PREFIX
+from ottla.spark.registry.options import SOURCE_NAMES as REGISTRY_NAMES
+from ottla.spark.registry.options import Address, client_of
 from ottla.spark.source.options import NAMES, REFUSED, source_options
 from ottla.spark.sql.errors import SqlError
 
 RESET, BAD = "auto.offset.reset", "bad.records"
+REGISTRY = "schema.registry.url"
 WORDS = {RESET: ("earliest", "latest"), BAD: ("drop", "fail")}
-SOURCE_NAMES = {
-    name.lower(): name for name in NAMES if name not in ("subscribe", "subscribePattern", "assign", "includeHeaders")
-}
+_NOT_SET = ("subscribe", "subscribePattern", "assign", "includeHeaders", *REGISTRY_NAMES)
+SOURCE_NAMES = {name.lower(): name for name in NAMES if name not in _NOT_SET}
 PER_TRIGGER_DEFAULT = "50000"
 """Rows of a live query's micro-batch: they are collected before they are shown."""
 
@@ -32,14 +35,15 @@ PER_TRIGGER_DEFAULT = "50000"
 class Settings:
     """The settings of one shell or one run."""
 
-    def __init__(self, client: Mapping[str, str], values: Mapping[str, str] | None = None) -> None:
+    def __init__(self, client: Mapping[str, str], values: Mapping[str, str] | None = None, registry: str | None = None) -> None:
         self.client = dict(client)
         """Settings of the clients that the command line and the environment gave, by Kafka's names."""
         self.values: dict[str, str] = dict(values or {})
+        self._registry = registry
 
     def copy(self) -> Settings:
         """The same settings, to try statements on."""
-        return Settings(self.client, self.values)
+        return Settings(self.client, self.values, self._registry)
 
     def set(self, name: str, value: str) -> str:
         """Change a setting, or raise what is wrong with it. Returns the setting's full name."""
@@ -63,8 +67,8 @@ class Settings:
     def full_name(self, name: str) -> str:
         """The name as it is kept; raises for a name that there is not."""
         lower = name.lower()
-        if lower in WORDS or lower.startswith("spark."):
-            return lower if lower in WORDS else name
+        if lower in WORDS or lower == REGISTRY or lower.startswith("spark."):
+            return name if lower.startswith("spark.") else lower
         if lower in SOURCE_NAMES:
             return SOURCE_NAMES[lower]
         clients = {KAFKA_PREFIX + each for each in (*CONSUMER.table, *PRODUCER.table)}
@@ -74,11 +78,11 @@ class Settings:
                 hint = f"write SET '{RESET}'" if short == RESET else REFUSED[short]
                 raise SqlError(f"{name} cannot be set: {hint}")
             return lower
-        near = near_words(lower, [*WORDS, *SOURCE_NAMES, *clients])
+        near = near_words(lower, [*WORDS, REGISTRY, *SOURCE_NAMES, *clients])
         hint = (
             f"did you mean {SOURCE_NAMES.get(near[0], near[0])}?"
             if near
-            else f"there are {', '.join(WORDS)}, kafka.* and spark.*"
+            else f"there are {', '.join(WORDS)}, {REGISTRY}, kafka.* and spark.*"
         )
         raise SqlError(f"{name} is no setting: {hint}")
 
@@ -86,6 +90,11 @@ class Settings:
     def spark(self) -> dict[str, str]:
         """The settings of Spark."""
         return {name: value for name, value in self.values.items() if name.startswith("spark.")}
+
+    @property
+    def registry(self) -> str | None:
+        """The address of the schema registry, if there is one."""
+        return self.values.get(REGISTRY) or self._registry
 
     @property
     def bad_records(self) -> str:
@@ -125,6 +134,12 @@ class Settings:
 
     def _check(self, values: Mapping[str, str], name: str) -> None:
         if name.startswith("spark.") or name in WORDS:
+            return
+        if name == REGISTRY:
+            try:
+                client_of(Address(values[name]))
+            except SparkOptionError as error:
+                raise SqlError(str(error)) from None
             return
         tried = Settings({"bootstrap.servers": "localhost:9092"} | self.client, values)
         try:

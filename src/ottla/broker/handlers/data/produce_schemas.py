@@ -143,7 +143,7 @@ class _Check:
 def _subjects(services: Services, topic: str) -> SchemaSubjects:
     """The node's knowledge of its registry, which is new when the address of that has changed."""
     settings = services.settings.current
-    urls = settings.confluent_schema_registry_url
+    urls = settings.schema_registry_urls
     source = services.world.schema_registries
     if not urls or source is None:
         raise KafkaError(
