@@ -11,6 +11,7 @@ import tarfile
 import tomllib
 import zipfile
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -164,6 +165,27 @@ def test_archive_that_lacks_a_file_of_the_repository_is_refused(dist: ModuleType
         dist.check_complete(Path("a.tar.gz"), tmp_path, {"PKG-INFO"})
     with pytest.raises(dist.DistFailed, match="see package-data"):
         dist.check_complete(Path("a.whl"), tmp_path, {"PKG-INFO"})
+
+
+def test_rules_of_the_sdist_cover_the_repository() -> None:
+    """As setuptools reads them. Only `make dist` builds an sdist, and fails minutes later."""
+    rules = [line.split() for line in (ROOT / "MANIFEST.in").read_text().splitlines() if line and not line.startswith("#")]
+    assert {rule[0] for rule in rules} == {"include", "graft", "global-exclude"}
+    patterns = [pattern for rule in rules if rule[0] == "include" for pattern in rule[1:]]
+    folders = {rule[1] for rule in rules if rule[0] == "graft"}
+    always = {"MANIFEST.in", "pyproject.toml", "setup.py"}
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("this is no git checkout")
+    names = [name for name in listed.stdout.split("\0") if name]
+    lost = {
+        name
+        for name in names
+        if name.partition("/")[0] not in folders
+        and name not in always
+        and ("/" in name or not any(fnmatchcase(name, pattern) for pattern in patterns))
+    }
+    assert lost == set()
 
 
 def test_tag_must_be_the_version_and_in_the_changelog(dist: ModuleType) -> None:
