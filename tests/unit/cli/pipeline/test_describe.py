@@ -9,7 +9,8 @@ import pytest
 from tests.support.servers.ottla_cli import run_cli
 from tests.support.servers.ottla_server import run_ottla
 
-from ottla.cli.pipeline.describe import _source_text, _writes_text
+from ottla.cli.pipeline.describe import _writes_text
+from ottla.spark.pipelines.outline import source_text
 from ottla.testing import Broker
 
 
@@ -66,11 +67,11 @@ def test_function_for_tokens_may_be_in_the_pipelines_folder(broker: Broker, tmp_
 
 
 def test_topics_and_files_are_named_shortly() -> None:
-    assert _source_text("ottla", {"subscribe": "orders"}) == "topic orders"
-    assert _source_text("ottla", {"topic": "large"}) == "topic large"
-    assert _source_text("ottla", {}) == "topics of the column topic"
-    assert _source_text("csv", {"path": "x.csv"}) == "csv x.csv"
-    assert _source_text("rate", {}) == "rate"
+    assert source_text("ottla", {"subscribe": "orders"}) == "topic orders"
+    assert source_text("ottla", {"topic": "large"}) == "topic large"
+    assert source_text("ottla", {}) == "topics of the column topic"
+    assert source_text("csv", {"path": "x.csv"}) == "csv x.csv"
+    assert source_text("rate", {}) == "rate"
     sink = {"kind": "sink", "target": "out", "format": "ottla", "options": {"topic": "x"}}
     assert _writes_text(sink) == "sink out (topic x)"
     assert _writes_text({"kind": "table", "target": "t"}) == "table t"
