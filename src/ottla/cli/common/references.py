@@ -19,7 +19,9 @@ import click
 from ottla.config.java_properties import parse_properties
 
 _REFERENCE = re.compile(r"\$\{(env|file|directory):([^}]*)\}")
-_SECRET = re.compile(r"(password|passphrase|\.secret\.key|client\.secret|sasl\.jaas\.config|ssl\.keystore\.key|basic\.auth\.user\.info)$")
+_SECRET = re.compile(
+    r"(password|passphrase|\.secret\.key|client\.secret|sasl\.jaas\.config|ssl\.keystore\.key|basic\.auth\.user\.info)$"
+)
 _BYTES_MAX = 1 << 20
 
 
