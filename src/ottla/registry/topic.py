@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import time
 from collections.abc import Callable, Sequence
 
 from ottla.client.admin.configs import ConfigResource, describe_configs
@@ -243,7 +242,7 @@ class SchemasTopic:
             raise RegistryError(500, 50001, f"topic {TOPIC} is read again, because {problem}: try again in a moment") from None
 
     async def _append(self, records: Records) -> bool:
-        now_ms, expected = int(time.time() * 1000), self.next_offset
+        now_ms, expected = self._writing.world.clock.now_ms(), self.next_offset
         rows = [(now_ms, key, value, ()) for key, value in records]
         batch = build_produce_batch(rows, producer_id=PRODUCER_ID, producer_epoch=PRODUCER_EPOCH, base_sequence=self._sequence)
         while True:

@@ -34,6 +34,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="how many processes share the seeds")
     parser.add_argument("--nodes", type=int, default=1, help="how many nodes; several form a cluster")
     parser.add_argument("--replicas", type=int, default=1, help="how many replicas topics get in a cluster")
+    parser.add_argument("--registries", type=int, default=0, help="how many schema registries run in front of a cluster")
     parser.add_argument("--trace", action="store_true", help="print every event")
     parser.add_argument("--log", action="store_true", help="print the node's log, too")
     arguments = parser.parse_args()
@@ -51,7 +52,9 @@ def main() -> int:
 
 def _run_all(arguments: argparse.Namespace) -> Iterator[Ran]:
     seeds = range(arguments.seed, arguments.seed + arguments.count)
-    run = partial(_run, nodes=arguments.nodes, replicas=arguments.replicas, is_traced=arguments.trace)
+    run = partial(
+        _run, nodes=arguments.nodes, replicas=arguments.replicas, registries=arguments.registries, is_traced=arguments.trace
+    )
     if arguments.jobs == 1:
         _prepare(arguments.log)
         yield from map(run, seeds)
@@ -70,16 +73,16 @@ def _prepare(is_logged: bool) -> None:
     gc.set_threshold(50_000, 20, 20)
 
 
-def _run(seed: int, nodes: int, replicas: int, is_traced: bool) -> Ran:
+def _run(seed: int, nodes: int, replicas: int, registries: int, is_traced: bool) -> Ran:
     begun_s = process_time()
-    lines, is_failed = _outcome(seed, nodes, replicas, is_traced)
+    lines, is_failed = _outcome(seed, nodes, replicas, registries, is_traced)
     gc.collect()
     return Ran(lines, is_failed, process_time() - begun_s)
 
 
-def _outcome(seed: int, nodes: int, replicas: int, is_traced: bool) -> tuple[list[str], bool]:
+def _outcome(seed: int, nodes: int, replicas: int, registries: int, is_traced: bool) -> tuple[list[str], bool]:
     try:
-        outcome = run_seed(seed) if nodes == 1 else run_cluster_seed(seed, nodes, replicas)
+        outcome = run_seed(seed) if nodes == 1 else run_cluster_seed(seed, nodes, replicas, registries)
     except RunFailed as failure:
         return [*(failure.trace if is_traced else ()), str(failure)], True
     counts = " ".join(f"{name}={count}" for name, count in outcome.counts.items())

@@ -14,6 +14,7 @@ from typing import Any
 from ottla.ids import TopicPartition, Uuid
 from ottla.metadata.features import TRANSACTION_VERSION
 from ottla.metadata.image.image import MetadataImage
+from ottla.registry.records import TOPIC as SCHEMAS_TOPIC
 from ottla.sim.checkers.checker import Checker, Checkers, Place, TopicPlan, Violation
 from ottla.sim.checkers.logs import InStep, LastingTopics, MonotonicQuorum, NoLoss, Order, RisingWatermarks, UniqueProducerIds
 from ottla.sim.clients.admin import Admin
@@ -21,6 +22,7 @@ from ottla.sim.clients.auditor import Auditor
 from ottla.sim.clients.client import Stage
 from ottla.sim.clients.consumer import Consumer
 from ottla.sim.clients.producer import Producer
+from ottla.sim.clients.registry import Answers, RegistryClient
 from ottla.sim.cluster.checkers.checker import ClusterCheckers, HeldPartition, PartitionKey
 from ottla.sim.cluster.checkers.partitions import (
     CommittedRecords,
@@ -94,32 +96,38 @@ FINISHING_S_MAX = 60.0
 LOOK_S = 0.05
 
 
-def run_cluster_seed(seed: int, nodes: int = NODES, replicas: int = 1) -> Outcome:
-    """Run one seed to its end; `RunFailed` if an invariant did not hold."""
+def run_cluster_seed(seed: int, nodes: int = NODES, replicas: int = 1, registries: int = 0) -> Outcome:
+    """Run one seed to its end; `RunFailed` if an invariant did not hold. With `registries`, as many schema registries register
+    schemas all the while.
+    """
     loop = VirtualLoop(TIME_LIMIT_S)
     trace = Trace(loop)
     plan = make_cluster_plan(seed, nodes, replicas)
     try:
-        counts = loop.run(_run(plan, loop, trace), close_dead=True)
+        counts = loop.run(_run(plan, loop, trace, registries), close_dead=True)
     except Exception as error:
         names = [node_name(number) for number in range(1, plan.nodes_max + 1)]
-        raise RunFailed(seed, error, trace.lines, _options(nodes, replicas), timeline(trace.lines, names)) from error
+        raise RunFailed(
+            seed, error, trace.lines, _options(nodes, replicas, registries), timeline(trace.lines, names)
+        ) from error
     return Outcome(seed, trace.digest(), trace.lines, counts)
 
 
-def _options(nodes: int, replicas: int) -> str:
-    return f"--nodes {nodes} " + (f"--replicas {replicas} " if replicas > 1 else "")
+def _options(nodes: int, replicas: int, registries: int) -> str:
+    more = (f"--replicas {replicas} " if replicas > 1 else "") + (f"--registries {registries} " if registries else "")
+    return f"--nodes {nodes} {more}"
 
 
-async def _run(plan: ClusterPlan, loop: VirtualLoop, trace: Trace) -> dict[str, int]:
-    return await _Run(plan, loop, trace).run()
+async def _run(plan: ClusterPlan, loop: VirtualLoop, trace: Trace, registries: int) -> dict[str, int]:
+    return await _Run(plan, loop, trace, registries).run()
 
 
 class _Run:
     """The state of one run."""
 
-    def __init__(self, plan: ClusterPlan, loop: VirtualLoop, trace: Trace) -> None:
+    def __init__(self, plan: ClusterPlan, loop: VirtualLoop, trace: Trace, registries: int) -> None:
         self.plan = plan
+        self._registries, self._answers = registries, Answers()
         base, seed = plan.base, plan.seed
         self._loop, self._trace = loop, trace
         self._network = SimNetwork(Random(f"{seed}/network"), base.weather)
@@ -197,6 +205,7 @@ class _Run:
         await self._within(FORMING_S_MAX, "the topics are not created", self._create_topics())
         self._cast.assemble()
         clients = self._cast.clients
+        clients += [RegistryClient(self.stage, f"registry{each}", self._answers) for each in range(self._registries)]
         tasks = [self._loop.create_task(client.run(), name=client.name) for client in clients]
         troubles = ClusterTroubles(
             self.plan,
@@ -221,6 +230,8 @@ class _Run:
     async def _create_topics(self) -> None:
         for topic in self.plan.base.topics:
             self.admin.topics.append(await self.admin.make(topic.name, topic.partitions, dict(topic.configs)))
+        if self._registries:
+            await self.admin.make(SCHEMAS_TOPIC, 1, {"cleanup.policy": "compact"})
 
     async def _audit(self) -> None:
         await self.auditor.audit([*self.admin.topics, *self.admin.temporary])
@@ -311,6 +322,7 @@ class _Run:
             "images": self._images.judged,
             "broker requests": self._fencing.judged,
             "replicas": self._replicas.judged,
+            **({"schemas": len(self._answers.versions)} if self._registries else {}),
             "partition states": self._states.judged,
             "committed records": self._records.judged,
             "dropped from ISRs": self._steady.judged,
