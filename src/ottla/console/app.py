@@ -29,11 +29,12 @@ from ottla.asgi import Routes
 from ottla.console import masking
 from ottla.console.access import Access, Everybody, LoginRefused, User
 from ottla.console.audit import Audit
-from ottla.console.clusters import ClusterView, NotAnswering
+from ottla.console.clusters import ClusterView, Kept, NotAnswering
 from ottla.console.formats import Reader, Schemas
 from ottla.console.masking import Masking
 from ottla.console.sql import Jobs
 from ottla.errors import ArgumentError, KafkaError, OttlaError
+from ottla.schemas.client import SchemaRegistry
 
 logger = logging.getLogger("ottla.console")
 
@@ -194,6 +195,10 @@ class Console:
         self.views = views
         self.settings = settings
         self.jobs = Jobs()
+        self.runs: dict[str, Kept[Data]] = {}
+        """What runs of pipelines have told, by address."""
+        self.registries: dict[str, SchemaRegistry] = {}
+        """Clients of schema registries, by address."""
         self.audit = Audit(next(iter(views.values())), settings.audit_topic)
         self._secret = secrets.token_bytes(32)
         self._templates = Environment(
@@ -331,8 +336,7 @@ class Console:
             visit.fields = _multipart(bytes(data), kind.partition("boundary=")[2].strip('"'))
             visit.form = dict(visit.fields)
         elif kind.startswith("application/json"):
-            body = json.loads(data or b"{}")
-            visit.fields = [(str(name), str(each)) for name, each in body.items()] if isinstance(body, dict) else []
+            visit.fields = _json_fields(bytes(data))
             visit.form = dict(visit.fields)
             visit.form.setdefault("csrf", visit.request.headers.get("x-csrf-token", ""))
         else:
@@ -385,7 +389,16 @@ class Console:
             return _json({"error": text}, status)
         if visit is None:
             visit = Visit(self, request, next(iter(self.views.values())), {})
-        return self._render(visit, "failure.html", {"title": "Not possible", "text": text, "status": status}, status)
+        shown = {"title": "Not possible", "text": text, "status": status, "back": self._back(request)}
+        return self._render(visit, "failure.html", shown, status)
+
+    def _back(self, request: Request) -> str:
+        """Where to try again: this page, or the one whose form was sent."""
+        if request.method in ("GET", "HEAD"):
+            return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        scheme, _, place = request.headers.get("referer", "").partition("://")
+        host, slash, path = place.partition("/")
+        return slash + path.lstrip("/") if scheme and host == request.headers.get("host") else "/"
 
     def _file(self, path: str, request: Request) -> Response:
         name = path.removeprefix("/static/")
@@ -410,6 +423,22 @@ def _multipart(data: bytes, boundary: str) -> list[tuple[str, str]]:
         if name := re.search(rb'[; ]name="([^"]*)"', head):
             found.append((name[1].decode("utf-8", "replace"), body.removesuffix(b"\r\n").decode("utf-8", "surrogateescape")))
     return found
+
+
+def _json_fields(data: bytes) -> list[tuple[str, str]]:
+    """The fields of a JSON object as a form has them: lists are repeated fields, false and null are empty."""
+    try:
+        body = json.loads(data or b"{}")
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, dict):
+        raise Refused(400, "the body must be one JSON object")
+    fields = []
+    for name, each in body.items():
+        for one in each if isinstance(each, list) else [each]:
+            value = one if isinstance(one, str) else "" if one in (None, False) else "1" if one is True else json.dumps(one)
+            fields.append((str(name), value))
+    return fields
 
 
 def _json(data: Any, status: int = 200) -> Response:

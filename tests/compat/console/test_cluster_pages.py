@@ -1,5 +1,6 @@
 """The console's pages about the cluster itself: transactions, nodes, settings, quorum, moves, access without an authorizer."""
 
+import json
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -140,6 +141,25 @@ def test_users_and_quotas_are_set_and_removed(console: RunningConsole, cluster: 
     console.done("/users/delete", {"name": name, "mechanism": "SCRAM-SHA-256"})
     eventually(lambda: {each["name"] for each in console.api("/users")["rows"]}, lambda found: name not in found)
     eventually(lambda: {each["user"] for each in console.api("/quotas")["rows"]}, lambda found: name not in found)
+
+
+def test_json_bodies_are_forms_with_lists_and_flags(console: RunningConsole, cluster: KafkaServer, new_name: NewName) -> None:
+    group, other, topic = new_name("group"), new_name("group"), new_name("topic")
+    with Admin(cluster.bootstrap) as admin:
+        admin.create_topics({topic: 2})
+        admin.alter_consumer_group_offsets(group, {(topic, 0): 0, (topic, 1): 0}).raise_first()
+
+        def send(path: str, body: object) -> int:
+            data = json.dumps(body).encode()
+            headers = {"Content-Type": "application/json", "X-CSRF-Token": console.token()}
+            return console.raw(f"/api/groups/{group}{path}", data, **headers).status
+
+        assert send("/move", {"target": other, "delete_source": False, "topic": [topic]}) == 200
+        assert admin.list_consumer_group_offsets([group])[group], "false is not true"
+        assert send("/delete-offsets", {"topic": [f"{topic}:0", f"{topic}:1"]}) == 200
+        assert not admin.list_consumer_group_offsets([group])[group]
+        assert send("/move", [1]) == 400
+        assert console.raw(f"/api/groups/{group}/move", b"{", **{"Content-Type": "application/json"}).status == 400
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,10 @@ class RunningConsole:
         assert answer.status == 200, answer.text
         return str(answer.json()["done"])
 
+    def raw(self, path: str, data: bytes, **headers: str) -> Answer:
+        """A POST as it is."""
+        return self._ask(urllib.request.Request(self.url + path, data, {**self.headers, **headers}))
+
     def token(self) -> str:
         return self.get("/pipelines").text.split('data-csrf="')[1].split('"')[0]
 

@@ -27,13 +27,11 @@ COMMITTED_BY_SPARK = "committed by a Spark query"
 GROUPS_MAX = 300
 """So many groups without members are looked at."""
 
-_known: dict[str, Kept[Data]] = {}
-
 
 @page("/pipelines", "pipelines.html")
 async def pipelines(visit: Visit) -> Data:
     """All runs that are known, and groups that queries report to."""
-    runs = await asyncio.gather(*(_run(address) for address in visit.settings.pipelines))
+    runs = await asyncio.gather(*(_run(visit.console.runs, address) for address in visit.settings.pipelines))
     try:
         groups, failure = await soon(_groups(visit)), ""
     except (NotAnswering, KafkaError) as silent:
@@ -50,19 +48,19 @@ async def pipelines(visit: Visit) -> Data:
     }
 
 
-async def _run(address: str) -> Data:
+async def _run(known: dict[str, Kept[Data]], address: str) -> Data:
     """What a run says of itself, or why it says nothing."""
-    if address not in _known:
+    if address not in known:
 
         async def ask() -> Data:
             return await asyncio.to_thread(_flows, address)
 
-        _known[address] = Kept(ask, FRESH_S)
+        known[address] = Kept(ask, FRESH_S)
     try:
-        found = await _known[address].get(wait_s=ANSWER_S + 0.3)
+        found = await known[address].get(wait_s=ANSWER_S + 0.3)
     except NotAnswering as silent:
         return {"address": address, "pipeline": "", "failure": str(silent), "flows": [], "is_ready": False}
-    return {**found, "address": address, "failure": _known[address].failure or ""}
+    return {**found, "address": address, "failure": known[address].failure or ""}
 
 
 def _flows(address: str) -> Data:

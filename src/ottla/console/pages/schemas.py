@@ -27,8 +27,6 @@ KINDS = ("AVRO", "JSON", "PROTOBUF")
 GLOBAL = "all subjects"
 _NOT_FOUND = 404
 
-_clients: dict[str, SchemaRegistry] = {}
-
 
 def _url(visit: Visit) -> str:
     if visit.registry_url is None:
@@ -39,9 +37,10 @@ def _url(visit: Visit) -> str:
 async def _ask(visit: Visit, work: Callable[[SchemaRegistry], T]) -> T:
     """What a page needs of the registry."""
     url = _url(visit)
-    client = _clients.get(url)
+    clients = visit.console.registries
+    client = clients.get(url)
     if client is None:
-        client = _clients[url] = SchemaRegistry(url, timeout_s=READ_S, latest_ttl_s=0.0)
+        client = clients[url] = SchemaRegistry(url, timeout_s=READ_S, latest_ttl_s=0.0)
     return await _tell(asyncio.to_thread(work, client), 1.9)
 
 
