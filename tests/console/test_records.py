@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -99,6 +100,37 @@ def test_pages_follow_each_other_without_gaps(console: RunningConsole, topic: st
         if at is None:
             break
     assert sorted(seen) == [(partition, offset) for partition in (0, 1) for offset in range(50)]
+
+
+@pytest.mark.parametrize("place", ["newest", "oldest"])
+def test_large_records_come_a_few_at_a_time(console: RunningConsole, broker: Broker, place: str) -> None:
+    name = f"heavy-{place}"
+    broker.create_topic(name, partitions=2)
+    with Producer(broker.bootstrap_servers) as producer:
+        for number in range(30):
+            producer.send(name, b"x" * 900_000, partition=number % 2)
+    seen, at, most = set(), "", 0
+    for _ in range(50):
+        found = console.api(address(name, limit=100, at=at, **{"from": place}))
+        most = max(most, len(found["rows"]))
+        seen |= set(offsets(found))
+        at = found["next_at"]
+        if at is None:
+            break
+    assert seen == {(partition, offset) for partition in (0, 1) for offset in range(15)}
+    assert most < 25
+
+
+def test_many_partitions_are_read_within_the_time_of_a_page(console: RunningConsole, broker: Broker) -> None:
+    broker.create_topic("wide", partitions=300)
+    now_ms = int(time.time() * 1000)
+    with Producer(broker.bootstrap_servers) as producer:
+        for number in range(900):
+            producer.send("wide", str(number).encode(), partition=number % 300, timestamp=now_ms - 1_000 + number)
+    rows = console.api(address("wide", limit=5))["rows"]
+    assert [each["value"]["text"] for each in rows] == ["899", "898", "897", "896", "895"]
+    found = console.api(address("wide", q='"17"', **{"from": "oldest"}))
+    assert "17" in {each["value"]["text"] for each in found["rows"]}
 
 
 def test_error_in_an_expression_names_its_column(console: RunningConsole, topic: str) -> None:

@@ -39,6 +39,8 @@ TAIL_WAIT_MS = 500
 TAIL_ROWS = 20
 TAIL_BEHIND = 1_000
 """A live tail that is further behind goes on at the end."""
+FOUND_BYTES_MAX = 16 * 1024 * 1024
+"""How much a page holds of keys and values; it says where there is more."""
 STEP_S = 0.5
 """How long a window of a scan from the end should take."""
 
@@ -293,22 +295,55 @@ async def forward(
 async def backward(
     cluster: Cluster, topic: Topic, wanted: Range, search: Search | None = None, reader: Reader | None = None, first: int = 200
 ) -> AsyncGenerator[Step, None]:
-    """The same from the end: windows of offsets, the newest first, each a scan forward. They grow while they are quick."""
+    """The same from the end: windows of offsets, the newest first, each a scan forward. They grow while they are quick.
+
+    Of a window that takes too long, or finds more than `FOUND_BYTES_MAX`, the next one looks again at what is left out.
+    """
     ends = {each: end for each, end in wanted.ends.items() if end > wanted.begins[each]}
     width = first
     while ends:
         begins = {each: max(wanted.begins[each], end - width) for each, end in ends.items()}
+        after = dict(begins)
         began_s = time.monotonic()
         found: list[Shown] = []
         records = size = 0
-        async for step in forward(cluster, topic, Range(begins, ends), search, reader):
-            found += step.found
-            records, size = records + step.records, size + step.size
+        async with aclosing(forward(cluster, topic, Range(begins, ends), search, reader)) as steps:
+            async for step in steps:
+                found += step.found
+                records, size = records + step.records, size + step.size
+                found, dropped = _lightest(found)
+                for one in dropped:
+                    after[one.partition] = max(after[one.partition], one.offset + 1)
+                if time.monotonic() - began_s > 2 * STEP_S and 0 < len(step.positions) < len(ends):
+                    found = [one for one in found if one.partition not in step.positions]
+                    after.update({each: ends[each] for each in step.positions})
+                    break
         found.sort(key=newest_first)
         took_s = time.monotonic() - began_s
-        width = width * 4 if took_s < STEP_S / 4 else width * 2 if took_s < STEP_S / 2 else max(50, width // 2)
-        ends = {each: at for each, at in begins.items() if at > wanted.begins[each]}
+        if after != begins:
+            width = max(1, width // 4)
+        else:
+            width = width * 4 if took_s < STEP_S / 4 else width * 2 if took_s < STEP_S / 2 else max(50, width // 2)
+        ends = {each: at for each, at in after.items() if at > wanted.begins[each]}
         yield Step(found, records, size, dict(ends))
+
+
+def weight_of(found: Sequence[Shown]) -> int:
+    """The bytes of keys and values."""
+    return sum(len(each.key or b"") + len(each.value or b"") for each in found)
+
+
+def _lightest(found: list[Shown]) -> tuple[list[Shown], list[Shown]]:
+    """The newest records whose keys and values are not too many bytes, and the others."""
+    if weight_of(found) <= FOUND_BYTES_MAX:
+        return found, []
+    found.sort(key=newest_first)
+    weight = 0
+    for index, each in enumerate(found):
+        weight += len(each.key or b"") + len(each.value or b"")
+        if weight > FOUND_BYTES_MAX and index:
+            return found[:index], found[index:]
+    return found, []
 
 
 def newest_first(each: Shown) -> tuple[int, int, int]:

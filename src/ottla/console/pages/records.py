@@ -21,6 +21,7 @@ from ottla.console.app import Data, Refused, Visit, page
 from ottla.console.expression import ExpressionError, Search, parse
 from ottla.console.formats import FORMS, Reader, header_text
 from ottla.console.records import (
+    FOUND_BYTES_MAX,
     Range,
     Shown,
     Step,
@@ -32,6 +33,7 @@ from ottla.console.records import (
     newest_first,
     since,
     tail,
+    weight_of,
     whole_range,
 )
 from ottla.console.streams import Event, event_stream
@@ -70,7 +72,10 @@ class Ask(NamedTuple):
     def steps(self, cluster: Cluster) -> AsyncGenerator[Step, None]:
         """The scan that finds it."""
         reader = None if self.reader.is_raw else self.reader
-        return (backward if self.is_backward else forward)(cluster, self.topic, self.wanted, self.search, reader)
+        if not self.is_backward:
+            return forward(cluster, self.topic, self.wanted, self.search, reader)
+        first = min(200, max(1, 4 * self.limit // max(1, len(self.wanted.begins))))
+        return backward(cluster, self.topic, self.wanted, self.search, reader, first)
 
     @property
     def total(self) -> int:
@@ -171,7 +176,7 @@ async def records(visit: Visit) -> Data:
             async for step in steps:
                 found += step.found
                 seen, size, left = seen + step.records, size + step.size, step.positions
-                if len(found) >= ask.limit or time.monotonic() > deadline_s:
+                if len(found) >= ask.limit or weight_of(found) > FOUND_BYTES_MAX // 2 or time.monotonic() > deadline_s:
                     break
     except TimeoutError:
         if not seen:
