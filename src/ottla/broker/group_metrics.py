@@ -7,9 +7,10 @@
 It is a page of its own because it can be large: groups times partitions. Each group is on the page of its coordinator alone, so
 sums over all nodes are right. What a flavour tells of partitions is on the page of their leader alone.
 
-Ends and times come from the logs of this node, as leader or as follower. Of partitions without a replica here the lag is not
-known here and left out; `ottla_group_partitions_elsewhere` counts them. Seconds are the age of the first unread record, by the
-header of its batch, which the offset index finds; found times are kept while the committed offset stands still.
+Ends and times come from the logs of this node, as leader or as follower; of partitions without a replica here, their leaders
+are asked, over a connection for one scrape. `ottla_group_partitions_unknown` counts those whose leader did not answer: their
+lag is left out. Seconds are the age of the first unread record, by the header of its batch, which the offset index finds; found
+times are kept while the committed offset stands still.
 """
 
 from __future__ import annotations
@@ -18,21 +19,31 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.broker.node_links import NodeLinks
 from ottla.client_core.lag import first_time_ms
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.errors import ArgumentError, CorruptRecords, DecodeError, KafkaError
 from ottla.ids import TopicPartition
+from ottla.link import LinkError, LinkOptions
 from ottla.log.read import Isolation
 from ottla.metadata.image.topics import NO_LEADER
-from ottla.records.batch import BatchView
+from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.layout import HEADER_SIZE
 from ottla.wire.consumer_protocol import read_assignment
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition
     from ottla.broker.services import Services
     from ottla.coordinator.groups.group import Group
+    from ottla.link import Link
     from ottla.metadata.image.topics import TopicsImage
     from ottla.metrics_text import MetricsText
 
@@ -42,6 +53,15 @@ STEPS_MAX = 8
 """Batches that one lookup steps over, such as markers."""
 BATCH_BYTES_MAX = 64 * 1024
 """Batches up to this size are read whole, to find a record within: others count from their first record."""
+
+
+LEADER_S = 3.0
+"""How long a leader elsewhere may take: a scrape has ten seconds."""
+FETCHES_MAX = 200
+"""Batches that one scrape asks a leader elsewhere for."""
+
+_Place = tuple[TopicPartition, int]
+"""A partition, and where a group goes on reading."""
 
 
 class Row(NamedTuple):
@@ -69,7 +89,7 @@ class GroupMetrics:
 
     def __init__(self, broker: Services) -> None:
         self._broker = broker
-        self._times: dict[tuple[TopicPartition, int], int] = {}
+        self._times: dict[_Place, int] = {}
 
     async def page(self, text: MetricsText, query: Mapping[str, str]) -> None:
         """Write the groups in the flavour that the query asks for."""
@@ -78,15 +98,15 @@ class GroupMetrics:
         if flavour not in writers:
             raise ArgumentError(f"flavour={flavour} is not known: choose one of {', '.join(writers)}")
         groups = await self.groups(with_times=flavour == "lag")
-        elsewhere = sum(row.end is None for each in groups for row in each.rows)
-        words = "Committed partitions that have no replica here, so that the lag is not known here."
-        text.gauge("ottla_group_partitions_elsewhere", words, elsewhere)
+        unknown = sum(row.end is None for each in groups for row in each.rows)
+        words = "Committed partitions without a replica here whose leader did not answer: their lag is left out."
+        text.gauge("ottla_group_partitions_unknown", words, unknown)
         writers[flavour](text, groups)
 
     async def groups(self, with_times: bool) -> list[Listed]:
         """The groups that this node coordinates, in the order of their ids."""
         found: list[Listed] = []
-        used: set[tuple[TopicPartition, int]] = set()
+        used: set[_Place] = set()
         now_ms, count = self._broker.world.clock.now_ms(), 0
         for hosted in list(self._broker.coordinators.groups):
             shard = hosted.shard
@@ -106,13 +126,14 @@ class GroupMetrics:
                         if count % AT_ONCE == 0:
                             await asyncio.sleep(0)
                 found.append(Listed(group, _members(group), rows))
+        found = await self._with_elsewhere(found, used, with_times, now_ms)
         if with_times:
             self._times = {key: each for key, each in self._times.items() if key in used}
         return sorted(found, key=lambda each: each.group.group_id)
 
     def _row(
         self, group_id: str, name: TopicPartition, offset: int, now_ms: int, with_times: bool
-    ) -> tuple[Row, tuple[TopicPartition, int] | None]:
+    ) -> tuple[Row, _Place | None]:
         partition = self._broker.partitions.by_name.get(name.topic, {}).get(name.partition)
         if partition is None:
             return Row(group_id, name.topic, name.partition, offset, None, None, None), None
@@ -129,6 +150,33 @@ class GroupMetrics:
             lag_s = None if time_ms is None or time_ms < 0 else max(0.0, (now_ms - time_ms) / 1000)
             lag_s = 0.0 if time_ms == NOTHING else lag_s
         return Row(group_id, name.topic, name.partition, offset, end, lag, lag_s), key
+
+    async def _with_elsewhere(self, groups: list[Listed], used: set[_Place], with_times: bool, now_ms: int) -> list[Listed]:
+        """The groups with what leaders elsewhere say of partitions that have no replica here."""
+        wanted: dict[TopicPartition, set[int]] = {}
+        for each in groups:
+            for row in each.rows:
+                if row.end is None:
+                    wanted.setdefault(TopicPartition(row.topic, row.partition), set()).add(row.offset)
+        if not wanted:
+            return groups
+        told = await ask_leaders(self._broker, wanted, self._times, with_times)
+
+        def filled(row: Row) -> Row:
+            name = TopicPartition(row.topic, row.partition)
+            if row.end is not None or name not in told:
+                return row
+            start, end = told[name]
+            lag = max(0, end - row.offset)
+            lag_s = None if lag else 0.0
+            if lag and with_times:
+                key = (name, max(row.offset, start))
+                used.add(key)
+                if (time_ms := self._times.get(key)) is not None:
+                    lag_s = max(0.0, (now_ms - time_ms) / 1000)
+            return row._replace(end=end, lag=lag, lag_s=lag_s)
+
+        return [each._replace(rows=[filled(row) for row in each.rows]) for each in groups]
 
     # Flavours
 
@@ -289,6 +337,8 @@ class GroupMetrics:
             text.sample(sum(each.log.size_bytes for each in partitions.values()), [("topic_name", name)])
 
 
+LATEST, EARLIEST = -1, -2
+"""Places in ListOffsets."""
 NOTHING = -2
 """In place of a timestamp: nothing that a consumer would get lies there. A timestamp of -1 means that the record has none."""
 
@@ -368,3 +418,84 @@ def owners_of(group: Group, topics: TopicsImage) -> dict[tuple[str, int], tuple[
                     owner = each.client_host, each.member_id, each.client_id
                     found |= {(topic_image.name, index): owner for index in partitions}
     return found
+
+
+async def ask_leaders(
+    broker: Services, wanted: Mapping[TopicPartition, set[int]], times: dict[_Place, int], with_times: bool
+) -> dict[TopicPartition, tuple[int, int]]:
+    """The first and the next offset of partitions led elsewhere; the times of committed offsets in them go to `times`."""
+    leaders: dict[int, list[TopicPartition]] = {}
+    for name in wanted:
+        state = broker.metadata.partition(name.topic, name.partition)
+        if state is not None and state.leader != NO_LEADER:
+            leaders.setdefault(state.leader, []).append(name)
+    found: dict[TopicPartition, tuple[int, int]] = {}
+
+    async def ask(leader: int, names: list[TopicPartition]) -> None:
+        try:
+            async with asyncio.timeout(LEADER_S):
+                link = await _connect(broker, leader)
+                if link is None:
+                    return
+                try:
+                    starts, ends = [await _list_offsets(link, names, place) for place in (EARLIEST, LATEST)]
+                    found.update({name: (starts[name], ends[name]) for name in names if name in starts and name in ends})
+                    if with_times:
+                        places = {
+                            (name, max(offset, found[name][0])) for name in names if name in found for offset in wanted[name]
+                        }
+                        unread = [each for each in sorted(places - times.keys()) if each[1] < found[each[0]][1]]
+                        for place in unread[:FETCHES_MAX]:
+                            await _find_time(broker, link, place, times)
+                finally:
+                    link.close()
+        except (LinkError, TimeoutError, CorruptRecords):
+            pass  # it is down, or refuses this node: what it did not tell is counted as unknown
+
+    await asyncio.gather(*(ask(leader, names) for leader, names in leaders.items()))
+    return found
+
+
+async def _connect(broker: Services, leader: int) -> Link | None:
+    registered = broker.metadata.image.cluster.brokers.get(leader)
+    name = broker.settings.current.inter_broker_listener_name
+    endpoint = None if registered is None else registered.endpoints.get(name)
+    if endpoint is None:
+        return None
+    options = LinkOptions(client_id=f"broker-{broker.node_id}-group-metrics")
+    return await NodeLinks.to_brokers(broker.world, broker.settings).connect(endpoint.host, endpoint.port, options)
+
+
+async def _list_offsets(link: Link, names: list[TopicPartition], place: int) -> dict[TopicPartition, int]:
+    topics: dict[str, ListOffsetsTopic] = {}
+    for name in names:
+        asked = ListOffsetsPartition(partition_index=name.partition, timestamp=place)
+        topics.setdefault(name.topic, ListOffsetsTopic(name=name.topic)).partitions.append(asked)
+    response: ListOffsetsResponse = await link.request(ListOffsetsRequest(replica_id=-1, topics=list(topics.values())))
+    return {
+        TopicPartition(topic.name, each.partition_index): each.offset
+        for topic in response.topics
+        for each in topic.partitions
+        if not each.error_code
+    }
+
+
+async def _find_time(broker: Services, link: Link, place: _Place, times: dict[_Place, int]) -> None:
+    name, at = place
+    topic = broker.metadata.topic(name.topic)
+    if topic is None:
+        return
+    for _ in range(STEPS_MAX):
+        partition = FetchPartition(partition=name.partition, fetch_offset=at, partition_max_bytes=1)
+        asked = FetchTopic(topic=name.topic, topic_id=topic.id, partitions=[partition])
+        response: FetchResponse = await link.request(FetchRequest(max_bytes=1, topics=[asked]))
+        data = [each.records for one in response.responses for each in one.partitions if not each.error_code]
+        if not data or not isinstance(data[0], bytes | bytearray | memoryview) or not len(data[0]):
+            return
+        for view in iterate_batches(bytes(data[0]), allow_cut_end=True):
+            time_ms = first_time_ms(view, at)
+            if time_ms is not None:
+                if time_ms >= 0:
+                    times[place] = time_ms
+                return
+            at = max(at, view.next_offset)

@@ -91,7 +91,7 @@ def test_groups_in_three_flavours() -> None:
     assert (found["group"], found["member_host"], found["client_id"]) == ("g", "/127.0.0.1", "ottla-consumer")
     of_topic = frozenset({("group_id", "g"), ("topic_name", "t")})
     assert pages["kminion"]["kminion_kafka_consumer_group_topic_lag", of_topic] == 2
-    assert all(each["ottla_group_partitions_elsewhere", frozenset()] == 0 for each in pages.values())
+    assert all(each["ottla_group_partitions_unknown", frozenset()] == 0 for each in pages.values())
     info = [dict(labels) for name, labels in pages["kminion"] if name == "kminion_kafka_consumer_group_info"]
     assert [(each["state"], each["protocol_type"]) for each in info] == [("Stable", "consumer")]
 
