@@ -15,6 +15,7 @@ _SUFFIX = re.compile(r"\.(sh|bat|cmd)$")
 SAME_OPTIONS: dict[str, str] = {
     "kafka-acls": "acls",
     "kafka-broker-api-versions": "brokers api-versions",
+    "kafka-client-metrics": "client-metrics",
     "kafka-cluster": "cluster",
     "kafka-configs": "configs",
     "kafka-console-consumer": "consume",
@@ -43,7 +44,6 @@ SAME_OPTIONS: dict[str, str] = {
 SENTENCES: dict[str, str] = {
     "connect-distributed": "Ottla has no Connect workers; Apache Kafka's work with Ottla's brokers",
     "connect-standalone": "Ottla has no Connect workers; Apache Kafka's work with Ottla's brokers",
-    "kafka-client-metrics": "write `ottla configs alter --entity-type client-metrics …`",
     "kafka-groups": "write `ottla groups list`",
     "kafka-metadata-shell": "write `ottla dump-log --cluster-metadata-decoder --files FILE` for a segment or a snapshot",
     "kafka-run-class": "Java classes cannot run here: name the command itself, such as `ottla dump-log` or `ottla get-offsets`",

@@ -47,6 +47,11 @@ VERBS: dict[str, tuple[str, str, str]] = {
         "Read as a member of a group, with a JSON event for each step.",
     ),
     "groups": ("ottla.cli.groups.command", "groups", "List, describe and delete consumer groups, and reset their offsets."),
+    "client-metrics": (
+        "ottla.cli.client_metrics",
+        "client_metrics",
+        "Ask clients to push their metrics to brokers, and look at what they pushed.",
+    ),
     "top": ("ottla.cli.top", "top", "Show nodes, topics and groups live."),
     "alerts": ("ottla.cli.alerts", "alerts", "Watch a cluster by rules, and tell a webhook such as Alertmanager."),
     "acls": ("ottla.cli.acls", "acls", "Access control lists: add, remove and list rules, and check what they allow."),
