@@ -15,7 +15,7 @@ class RegistryAddress(NamedTuple):
     """They are tried in turn."""
     user_info: str | None = None
     """`user:password`; None: nobody logs in."""
-    timeout_s: float = 10.0
+    timeout_s: float = 5.0
 
 
 class RegistryFailed(Exception):

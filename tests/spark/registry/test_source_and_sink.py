@@ -102,7 +102,7 @@ def test_the_columns_are_those_of_the_newest_schema_or_of_all(load: Any, put: An
     assert "and no version of subject" in why(refused.value)
 
 
-@pytest.mark.parametrize("evolution", ["keep", "fail", "widen"])
+@pytest.mark.parametrize("evolution", [*(pytest.param(each, marks=pytest.mark.slow) for each in ("keep", "fail")), "widen"])
 def test_a_schema_that_is_registered_during_a_stream(
     load: Any, put: Any, evolution: str, tmp_path: Path, topic: str, spark: Any
 ) -> None:
@@ -264,7 +264,7 @@ VALUE = (
 )
 
 
-@pytest.mark.parametrize("form", ["avro", "json"])
+@pytest.mark.parametrize("form", ["avro", pytest.param("json", marks=pytest.mark.slow)])
 def test_columns_are_written_with_a_schema_of_their_own(
     load: Any, spark: Any, shared_broker: Broker, topic: str, url: str, form: str
 ) -> None:
@@ -318,6 +318,7 @@ def test_what_the_newest_schema_does_not_have_is_refused(
         assert told in why(refused.value)
 
 
+@pytest.mark.slow
 def test_exactly_once_with_a_schema(load: Any, spark: Any, shared_broker: Broker, topic: str, url: str, tmp_path: Path) -> None:
     stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).option("numPartitions", 2).load()
     options = {"kafka.bootstrap.servers": shared_broker.bootstrap_servers, "schema.registry.url": url, "value.format": "avro"}

@@ -192,3 +192,20 @@ def test_every_attribute_is_a_setting_of_the_declared_type() -> None:
                              "inter_broker_listener_name", "controller_quorum_bootstrap_servers"):  # fmt: skip
             assert value == key.default, attribute
     assert node.log == BrokerLogConfig()
+
+
+@pytest.mark.parametrize(
+    ("changes", "urls"),
+    [
+        ({}, ()),
+        ({"ottla.schema.registry.port": "0"}, ()),
+        ({"ottla.schema.registry.port": "8081"}, ("http://127.0.0.1:8081",)),
+        ({"ottla.schema.registry.port": "8081", "ottla.schema.registry.host": "0.0.0.0"}, ("http://127.0.0.1:8081",)),
+        ({"ottla.schema.registry.port": "8081", "ottla.schema.registry.host": "::"}, ("http://[::1]:8081",)),
+        ({"ottla.schema.registry.port": "1", "confluent.schema.registry.url": "http://a:1, http://b:2"}, ("http://a:1", "http://b:2")),
+    ],
+)  # fmt: skip
+def test_schema_ids_are_checked_with_the_registry_that_is_named_or_beside_the_node(
+    changes: dict[str, str], urls: tuple[str, ...]
+) -> None:
+    assert BrokerConfig.from_settings({**SMALLEST, **changes}).schema_registry_urls == urls

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from ottla.broker.requests.context import Handled, Pending
 from ottla.broker.requests.memory import RequestMemory, RoundRobin, Share
 from ottla.env import Await, InlineWorkers, OffLoop, Steps, Workers
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
@@ -182,7 +184,7 @@ class SlicedWork(Pending):
 
     def _awaited(self, ended: asyncio.Future[Any]) -> None:
         if ended.cancelled():
-            self.resume(None, asyncio.CancelledError())
+            self.resume(None, KafkaError(ErrorCode.REQUEST_TIMED_OUT, "what the request waited for has ended: try again"))
         elif (failure := ended.exception()) is not None:
             self.resume(None, failure)
         else:

@@ -16,10 +16,9 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
 
 from ottla.env.schema_registry import RegistryAddress, RegistryFailed
-from ottla.records.produced.schema_ids import Mark, guid_of, id_of
+from ottla.records.produced.schema_ids import BY_GUID, Mark, guid_of, id_of
 
 if TYPE_CHECKING:
     from ottla.env.schema_registry import SchemaRegistries
@@ -72,10 +71,11 @@ class SchemaSubjects:
         self._turns = asyncio.Semaphore(ASKED_AT_ONCE)
         self._failure: RegistryFailed | None = None
         self._failed_at_s = float("-inf")
+        self._is_closed = False
 
     def close(self) -> None:
-        for task in list(self._asking.values()):
-            task.cancel()
+        """Ask no more. What is under way ends by itself, with its request to the registry."""
+        self._is_closed = True
 
     def known(self, mark: Mark) -> Registered | None:
         """What was last said of a schema; None: nothing yet."""
@@ -113,7 +113,7 @@ class SchemaSubjects:
                 if self.failure is not None:
                     return
                 asked_s = self._loop.time()
-                subjects, names = await self._loop.run_in_executor(None, look_up, self._source, self.address, mark)
+                subjects, names = await self._loop.run_in_executor(None, self._look_up, mark)
         except RegistryFailed as failure:
             self._failure, self._failed_at_s = failure, self._loop.time()
             return
@@ -125,34 +125,39 @@ class SchemaSubjects:
             del kept[next(iter(kept))]
         kept[mark] = Registered(subjects, names, asked_s)
 
+    # In a worker thread
 
-# In a worker thread
-
-
-def look_up(source: SchemaRegistries, address: RegistryAddress, mark: Mark) -> tuple[frozenset[str], tuple[str, ...]]:
-    """The subjects and the record names of the schema that a mark names. Raises `RegistryFailed`."""
-    schema_id = id_of(mark)
-    if schema_id < 0:
-        places = _read(source, address, f"/schemas/guids/{guid_of(mark)}/ids") or []
-        ids = [place["id"] for place in places if place.get("context", ".") == "."]
-        if not ids:
+    def _look_up(self, mark: Mark) -> tuple[frozenset[str], tuple[str, ...]]:
+        """The subjects and the record names of the schema that a mark names. Raises `RegistryFailed`."""
+        schema_id = id_of(mark)
+        if mark[0] == BY_GUID:
+            places = self._read(f"/schemas/guids/{guid_of(mark)}/ids") or []
+            ids = [place["id"] for place in places if place.get("context", ".") == "."]
+            if not ids:
+                return frozenset(), ()
+            schema_id = ids[0]
+        if schema_id < 0:
             return frozenset(), ()
-        schema_id = ids[0]
-    subjects = _read(source, address, f"/schemas/ids/{quote(str(schema_id))}/subjects") or []
-    if not subjects:
-        return frozenset(), ()
-    schema = _read(source, address, f"/schemas/ids/{schema_id}") or {}
-    return frozenset(subjects), record_names(schema.get("schemaType") or "AVRO", schema.get("schema") or "")
+        subjects = self._read(f"/schemas/ids/{schema_id}/subjects") or []
+        if not subjects:
+            return frozenset(), ()
+        schema = self._read(f"/schemas/ids/{schema_id}") or {}
+        return frozenset(subjects), record_names(schema.get("schemaType") or "AVRO", schema.get("schema") or "")
+
+    def _read(self, path: str) -> Any:
+        if self._is_closed:
+            raise RegistryFailed("the node is stopping")
+        page = self._source.get(self.address, path)
+        try:
+            return None if page is None else json.loads(page)
+        except ValueError:
+            raise RegistryFailed(
+                f"{', '.join(self.address.urls)} does not answer {path} as a schema registry does: correct "
+                "confluent.schema.registry.url"
+            ) from None
 
 
-def _read(source: SchemaRegistries, address: RegistryAddress, path: str) -> Any:
-    page = source.get(address, path)
-    try:
-        return None if page is None else json.loads(page)
-    except ValueError:
-        raise RegistryFailed(
-            f"{', '.join(address.urls)} does not answer {path} as a schema registry does: correct confluent.schema.registry.url"
-        ) from None
+# Names of records
 
 
 def record_names(kind: str, text: str) -> tuple[str, ...]:

@@ -13,16 +13,15 @@ import decimal
 import json
 import re
 from collections.abc import Callable, Iterator
-from io import BytesIO
 from typing import Any
 
 import pyarrow as pa
 
 from ottla.errors import SerializationError
-from ottla.schemas import RegisteredSchema, Schema
+from ottla.schemas import AvroSerializer, RegisteredSchema, Schema
 from ottla.schemas.framing import prefix, write_indexes
 from ottla.spark.errors import SinkError, SparkOptionError
-from ottla.spark.registry.languages import expanded_avro, language_of, proto_message
+from ottla.spark.registry.languages import language_of, proto_message
 from ottla.spark.registry.options import LATEST, RegistryOptions, SideOptions, client_of
 from ottla.spark.registry.reading import registry_errors
 
@@ -90,7 +89,9 @@ class Encoder:
 
 
 def _told(problem: Exception) -> str:
-    return f"{problem} is missing" if isinstance(problem, KeyError) else str(problem) or type(problem).__name__
+    if isinstance(problem, KeyError):
+        return f"{problem} is missing"
+    return re.sub(r"^the value does not fit its \w+ schema: ", "", str(problem)) or type(problem).__name__
 
 
 def _encode(side: SideOptions, registered: RegisteredSchema, subject: str, kind: Any, is_derived: bool) -> Encode:
@@ -106,17 +107,9 @@ def _encode(side: SideOptions, registered: RegisteredSchema, subject: str, kind:
             )
     if side.kind == "PROTOBUF":
         return _protobuf(front, proto_message(registry, schema, side.message))
-    import fastavro
-
-    parsed = fastavro.parse_schema(expanded_avro(registry, schema))
-
-    def write(value: Any) -> bytes:
-        out = BytesIO(front)
-        out.seek(len(front))
-        fastavro.schemaless_writer(out, parsed, value)
-        return out.getvalue()
-
-    return write
+    # Brings an encoder that is generated for the schema.
+    serializer = AvroSerializer(registry, schema, use_id=registered.id)
+    return lambda value: serializer.serialize(subject, [], value)
 
 
 def _others(columns: Any, schema: Any, path: str) -> Iterator[str]:

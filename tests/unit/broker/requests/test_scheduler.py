@@ -25,7 +25,7 @@ from ottla.broker.requests.scheduler import (
     in_slices,
     off_loop,
 )
-from ottla.env import OffLoop, Reserve, Steps
+from ottla.env import Await, OffLoop, Reserve, Steps
 from ottla.errors import KafkaError
 from ottla.sim.loop import VirtualLoop
 from ottla.wire.messages.metadata import MetadataResponse
@@ -473,6 +473,37 @@ def test_work_within_work_is_gone_once_it_has_ended() -> None:
             assert gone() is None
         finally:
             gc.enable()
+
+    virtual(scenario())
+
+
+def test_work_that_awaits_another_task_is_sent_its_result_and_holds_back_its_connection() -> None:
+    async def scenario() -> None:
+        scheduler = Scheduler()
+        awaited: list[asyncio.Future[Any]] = [asyncio.get_running_loop().create_future() for _ in range(3)]
+        found: list[object] = []
+
+        def steps() -> Steps[Handled]:
+            found.append((yield Await(lambda: awaited[0])))
+            try:
+                yield Await(lambda: awaited[1])
+            except ValueError as failure:
+                found.append(str(failure))
+            yield Await(lambda: awaited[2])
+            return MetadataResponse()
+
+        work: Any = in_slices(context_of(scheduler), steps())
+        assert work.holds_back
+        assert found == []
+        awaited[0].set_result(7)
+        awaited[1].set_exception(ValueError("away"))
+        await turns()
+        assert found == [7, "away"]
+        awaited[2].cancel()
+        await turns()
+        assert work.is_done
+        assert not work.holds_back
+        assert "what the request waited for has ended" in str(work.outcome[1])
 
     virtual(scenario())
 

@@ -101,6 +101,31 @@ def test_a_registry_that_is_away_is_left_alone_for_a_while(monkeypatch: pytest.M
     run(work)
 
 
+def test_a_negative_id_is_none_and_no_answer_of_another_server_counts() -> None:
+    class Other(Source):
+        def get(self, address: RegistryAddress, path: str) -> bytes | None:
+            return b"<html>"
+
+    async def work(subjects: SchemaSubjects, source: Source) -> None:
+        negative = b"\0\xff\xff\xff\xff"
+        await subjects.ask([negative])
+        assert source.asked == []
+        known = subjects.known(negative)
+        assert known is not None
+        assert not known.subjects
+        others = SchemaSubjects(Other(), ADDRESS)
+        await others.ask([mark(7)])
+        assert "does not answer /schemas/ids/7/subjects as a schema registry does" in str(others.failure)
+        others.close()
+        closed = SchemaSubjects(source, ADDRESS)
+        closed.close()
+        await closed.ask([mark(7)])
+        assert str(closed.failure) == "the node is stopping"
+        assert source.asked == []
+
+    run(work)
+
+
 def test_old_answers_are_refreshed_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema_subjects, "STALE_S", -1)
     monkeypatch.setattr(schema_subjects, "PAUSE_S", 0)

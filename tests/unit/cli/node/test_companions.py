@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import signal
@@ -18,7 +19,7 @@ from tests.support.servers.kafka_server import HANG_S, properties_text
 from tests.support.servers.ottla_server import OTTLA, run_ottla
 
 from ottla.broker.solo_settings import solo_settings
-from ottla.cli.node.companions import services_beside
+from ottla.cli.node.companions import REGISTRY, Companions, registry_settings, services_beside
 from ottla.config.broker import BrokerConfig
 from ottla.config.values import InvalidConfig
 from ottla.errors import OttlaError
@@ -140,3 +141,23 @@ def test_ottla_up_refuses_what_it_would_not_do(tmp_path: Path) -> None:
     done = run_ottla("up", "--port", "0", "--data", tmp_path / "data", "--set", "ottla.console.port=8080")
     assert done.returncode == 2
     assert "this is for `ottla server start`. `ottla up` serves a console where it says" in done.stderr
+
+
+def test_the_registry_of_up_is_known_to_its_nodes_before_they_start() -> None:
+    pytest.importorskip("starlette")
+
+    async def main() -> None:
+        with Companions() as companions:
+            settings = registry_settings(companions, "0.0.0.0", {})
+            url = settings["confluent.schema.registry.url"]
+            assert re.fullmatch(r"http://127\.0\.0\.1:\d+", url)
+            host, _, port = url.removeprefix("http://").rpartition(":")
+            with socket.create_connection((host, int(port)), timeout=HANG_S):
+                pass  # taken, though nothing answers yet
+            companions.add(REGISTRY, "0.0.0.0", int(port), ("registry",))
+            assert [each.url.rpartition(":")[2] for each in companions.services] == [port]
+            assert registry_settings(companions, "127.0.0.1", {"confluent.schema.registry.url": "http://other"}) == {}
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection((host, int(port)), timeout=HANG_S)
+
+    asyncio.run(main())
