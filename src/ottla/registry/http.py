@@ -6,10 +6,12 @@ works on that context. Answers leave out empty fields.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,6 +25,7 @@ from ottla.errors import KafkaError
 from ottla.registry import decisions, errors
 from ottla.registry.decisions import Registration, parse_registration
 from ottla.registry.errors import RegistryError
+from ottla.registry.group import Address, RegistryGroup
 from ottla.registry.records import Stored
 from ottla.registry.service import Registry
 from ottla.registry.state import DEFAULT_CONTEXT, GLOBAL, RegistryState, context_of, qualified
@@ -33,6 +36,9 @@ logger = logging.getLogger("ottla.registry")
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 BODY_BYTES_MAX = 4 * 1024 * 1024
 LIMIT = 1_000
+FORWARD_S = 40.0
+"""Longer than the leader takes for a write (`service.py`)."""
+FORWARDED = ("Content-Type", "Accept", "Authorization", "X-Request-ID")
 
 Handler = Callable[["Call"], Awaitable[Any]]
 _ROUTES: Routes[Handler] = Routes()
@@ -91,11 +97,7 @@ class Call:
 
     async def body(self) -> object:
         """The body as JSON."""
-        data = bytearray()
-        async for chunk in self.request.stream():
-            data += chunk
-            if len(data) > BODY_BYTES_MAX:
-                raise RegistryError(413, 42209, f"Schema too large: the body has more than {BODY_BYTES_MAX:,} bytes")
+        data = await _whole_body(self.request)
         try:
             return json.loads(data)
         except (ValueError, RecursionError) as problem:
@@ -141,8 +143,9 @@ def _schema_id(call: Call) -> int:
 class RegistryApp:
     """The ASGI application."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, group: RegistryGroup | None = None) -> None:
         self.registry = registry
+        self._group = group
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -172,11 +175,58 @@ class RegistryApp:
         if below := re.fullmatch(r"/contexts/([^/]+)(/.+)", path):
             context, path = _context(unquote(below[1])), below[2]
         match, allowed = _ROUTES.find(request.method, path)
+        if match is not None and self._group is not None and not self._group.is_leader and _is_write(request.method, path):
+            return await _forwarded(request, self._group)
         if match is not None:
             return await match.handler(Call(self.registry, request, match.segments, context))
         if allowed:
             raise RegistryError(405, 405, f"HTTP 405 Method Not Allowed: {path} takes {', '.join(allowed)}")
         raise RegistryError(404, 404, f"HTTP 404 Not Found: there is no {path}")
+
+
+# Beside registries of Confluent
+
+
+def _is_write(method: str, path: str) -> bool:
+    return method in ("PUT", "DELETE") or (method == "POST" and re.fullmatch(r"/subjects/[^/]+/versions/?", path) is not None)
+
+
+async def _forwarded(request: Request, group: RegistryGroup) -> Response:
+    """What the leader of the group answers to a write."""
+    if group.leader is None:
+        raise RegistryError(500, 50004, "No leader: the registries' group elects one, try again in a moment")
+    if request.headers.get("X-Forward") == "true":
+        raise RegistryError(500, 50004, f"this registry does not lead its group: {group.leader.url} does")
+    data = await _whole_body(request)
+    path = request.scope["raw_path"].decode("latin-1")
+    target = f"{path}?{request.url.query}" if request.url.query else path
+    headers = {name: request.headers[name] for name in FORWARDED if name in request.headers}
+    try:
+        status, kind, answer = await asyncio.to_thread(_ask, group.leader, request.method, target, data, headers)
+    except (OSError, HTTPException) as problem:
+        text = f"Error while forwarding the request to the leader {group.leader.url}: {problem or type(problem).__name__}"
+        raise RegistryError(500, 50003, text) from None
+    return Response(answer, status, media_type=kind)
+
+
+def _ask(leader: Address, method: str, target: str, data: bytes, headers: dict[str, str]) -> tuple[int, str, bytes]:
+    kind = HTTPSConnection if leader.scheme == "https" else HTTPConnection
+    connection = kind(leader.host, leader.port, timeout=FORWARD_S)
+    try:
+        connection.request(method, target, data, {**headers, "X-Forward": "true"})
+        response = connection.getresponse()
+        return response.status, response.headers.get("Content-Type", CONTENT_TYPE), response.read()
+    finally:
+        connection.close()
+
+
+async def _whole_body(request: Request) -> bytes:
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > BODY_BYTES_MAX:
+            raise RegistryError(413, 42209, f"Schema too large: the body has more than {BODY_BYTES_MAX:,} bytes")
+    return bytes(data)
 
 
 def _context(given: str) -> str:

@@ -12,6 +12,7 @@ from ottla.asgi import serve_app
 from ottla.client.cluster import open_cluster
 from ottla.client.world import ClientWorld, real_client_world
 from ottla.config.client.settings import AdminSettings
+from ottla.registry.group import Address, RegistryGroup
 from ottla.registry.http import RegistryApp
 from ottla.registry.service import Registry
 
@@ -25,16 +26,33 @@ async def serve(
     *,
     world: ClientWorld | None = None,
     until: Awaitable[object] | None = None,
+    group: tuple[str, Address] | None = None,
 ) -> None:
-    """Serve until a signal comes, or in a thread or a process that another one began: until `until` is done."""
+    """Serve until a signal comes, or in a thread or a process that another one began: until `until` is done. With `group`, as a
+    member of that group, which is told this address.
+    """
     world = world or real_client_world()
     reading = open_cluster(world, settings, "ottla-registry-reader")
     writing = open_cluster(world, settings, "ottla-registry")
     registry = Registry(reading, writing)
+    voting = None if group is None else open_cluster(world, settings, "ottla-registry-group")
+    member = None if group is None or voting is None else RegistryGroup(voting, *group)
+    membership: asyncio.Task[None] | None = None
     try:
         await registry.start()
-        await serve_app(RegistryApp(registry), listener, on_ready, until)
+        if member is not None:
+            membership = asyncio.create_task(member.run())
+            elected = asyncio.create_task(member.changed.wait())
+            await asyncio.wait([elected, membership], return_when=asyncio.FIRST_COMPLETED)
+            if membership.done():
+                elected.cancel()
+                await membership  # raises why
+        await serve_app(RegistryApp(registry, member), listener, on_ready, until)
     finally:
+        if membership is not None and voting is not None:
+            membership.cancel()
+            await asyncio.wait([membership])
+            voting.close()
         await registry.close()
         reading.close()
         writing.close()
@@ -43,8 +61,9 @@ async def serve(
 class RegistryThread:
     """A registry in a thread of this process. `start` returns when it serves."""
 
-    def __init__(self, settings: AdminSettings) -> None:
+    def __init__(self, settings: AdminSettings, group_id: str | None = None) -> None:
         self._settings = settings
+        self._group_id = group_id
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self._ready = threading.Event()
@@ -80,4 +99,7 @@ class RegistryThread:
     async def _serve(self) -> None:
         self._loop, self._until = asyncio.get_running_loop(), asyncio.Event()
         until = asyncio.create_task(self._until.wait())
-        await serve(self._settings, self._listener, self._ready.set, until=until)
+        group = None
+        if self._group_id is not None:
+            group = (self._group_id, Address("http", *self._listener.getsockname()[:2]))
+        await serve(self._settings, self._listener, self._ready.set, until=until, group=group)
