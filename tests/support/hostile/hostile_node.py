@@ -27,6 +27,7 @@ from tests.support.logs.batches import make_batch, values_of
 from tests.support.peers.topics import describe_topic, make_topic
 from tests.support.servers.ottla_server import TALKATIVE
 
+from ottla.cli.common.references import is_secret
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -51,9 +52,16 @@ class HostileNode:
         self.data = data or Path(self._folder.name) / "data"
         self.log_path = Path(self._folder.name) / "node.log"
         self._growth_bytes_max = growth_bytes_max
-        arguments = ["up", "--port", "0", "--data", str(self.data), "--json", *settings]
+        flags, environment = list(settings), dict(os.environ)
+        for place, flag in enumerate(flags):
+            name, _, value = flag.removeprefix("--set=").partition("=")
+            if is_secret(name):  # refused on a command line
+                environment[f"SECRET_{place}"] = value
+                flags[place] = f"--set={name}=${{env:SECRET_{place}}}"
+        arguments = ["up", "--port", "0", "--data", str(self.data), "--json", *flags]
         self._process = subprocess.Popen(
             [*command_prefix, *TALKATIVE, *arguments],
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self.log_path.open("wb"),

@@ -22,6 +22,8 @@ _REFERENCE = re.compile(r"\$\{(env|file|directory):([^}]*)\}")
 _SECRET = re.compile(
     r"(password|passphrase|\.secret\.key|client\.secret|sasl\.jaas\.config|ssl\.keystore\.key|basic\.auth\.user\.info)$"
 )
+_SECRET_OPTION = re.compile(r"(password|secret|user_[^\s=]+)\s*=", re.IGNORECASE)
+"""In the text of a sasl.jaas.config."""
 _BYTES_MAX = 1 << 20
 
 
@@ -33,7 +35,8 @@ def is_secret(name: str) -> bool:
 def plain_secrets(pairs: Iterable[str]) -> list[str]:
     """The names among `NAME=VALUE` whose value is a secret as it is."""
     split = [(name.strip(), value.strip()) for name, _, value in (pair.partition("=") for pair in pairs)]
-    return [name for name, value in split if is_secret(name) and value and not _REFERENCE.search(value)]
+    given = [(name, value) for name, value in split if is_secret(name) and value and not _REFERENCE.search(value)]
+    return [name for name, value in given if not name.endswith("sasl.jaas.config") or _SECRET_OPTION.search(value)]
 
 
 def refuse_plain_secrets(flag: str, pairs: Iterable[str], instead: str) -> None:

@@ -72,4 +72,11 @@ def test_secret_on_the_command_line_is_refused_without_repeating_it(value: str) 
 
 
 def test_references_and_other_settings_may_be_on_the_command_line() -> None:
-    refuse_plain_secrets("--set", ["ssl.key.password=${env:X}", "ssl.key.password=", "num.partitions=6"], "use a file")
+    harmless = ["ssl.key.password=${env:X}", "ssl.key.password=", "num.partitions=6"]
+    refuse_plain_secrets("--set", [*harmless, "sasl.jaas.config=x.ScramLoginModule required;"], "use a file")
+
+
+@pytest.mark.parametrize("option", ["password", "user_alice", "clientSecret"])
+def test_login_with_a_secret_in_it_is_refused(option: str) -> None:
+    with pytest.raises(click.UsageError):
+        refuse_plain_secrets("--set", [f'listener.name.x.plain.sasl.jaas.config=x.Module required {option}="y";'], "use a file")
