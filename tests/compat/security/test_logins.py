@@ -2,12 +2,11 @@
 
 import json
 import time
-from base64 import urlsafe_b64encode
 from typing import Any
 
 import pytest
 from tests.support.peers.raw_client import RawClient
-from tests.support.peers.sasl_login import authenticate, is_closed, is_usable, shake
+from tests.support.peers.sasl_login import authenticate, bearer, is_closed, is_usable, shake
 from tests.support.servers.kafka_server import KafkaServer, ports_of
 from tests.support.servers.ottla_server import start_ottla
 from tests.support.servers.sasl_server import ALICES_PASSWORD, RECEIVE_BYTES_MAX, SESSION_MS, sasl_properties
@@ -244,12 +243,6 @@ def test_a_login_where_none_is_wanted(dial: Any) -> None:
 
 
 # Tokens of OAUTHBEARER
-
-
-def bearer(claims: dict[str, Any], algorithm: str = "none", signature: str = "", authorization_id: str = "") -> bytes:
-    header, body = (urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in ({"alg": algorithm}, claims))
-    identity = f"a={authorization_id}" if authorization_id else ""
-    return f"n,{identity},\x01auth=Bearer {header}.{body}.{signature}\x01\x01".encode()
 
 
 def test_an_unsecured_token(dial: Any) -> None:

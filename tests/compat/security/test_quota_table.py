@@ -3,9 +3,7 @@ responses throttle times are, and what connections beyond a limit get. Users log
 
 from __future__ import annotations
 
-import json
 import time
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
@@ -17,7 +15,7 @@ from tests.support.cases.access_rows import ROWS as ACCESS_ROWS
 from tests.support.logs.batches import make_batch
 from tests.support.peers.fetching import fetch_of, part
 from tests.support.peers.raw_client import RawClient
-from tests.support.peers.sasl_login import authenticate, shake
+from tests.support.peers.sasl_login import authenticate, bearer, shake
 from tests.support.peers.topics import await_true, make_topic
 from tests.support.servers.kafka_server import KafkaServer, free_ports, ports_of
 from tests.support.servers.ottla_server import StartServer
@@ -85,10 +83,8 @@ def server(start_server: StartServer, tmp_path_factory: pytest.TempPathFactory) 
 
 def log_in(server: KafkaServer, user: str, client_id: str) -> RawClient:
     client = RawClient(ports_of(server.properties)["TOKENS"], client_id=client_id)
-    claims = {"sub": user, "exp": time.time() + 3600}
-    header, body = (urlsafe_b64encode(json.dumps(each).encode()).rstrip(b"=").decode() for each in ({"alg": "none"}, claims))
     assert shake(client, "OAUTHBEARER").error_code == 0
-    assert authenticate(client, f"n,,\x01auth=Bearer {header}.{body}.\x01\x01".encode()).error_code == 0
+    assert authenticate(client, bearer({"sub": user, "exp": time.time() + 3600})).error_code == 0
     return client
 
 

@@ -3,7 +3,6 @@ used, misused and described; then everything that it and the commands have said 
 
 from __future__ import annotations
 
-import json
 import re
 import ssl
 import time
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.peers.raw_client import ConnectionClosed, RawClient
-from tests.support.peers.sasl_login import authenticate, plain_login, scram_login, shake
+from tests.support.peers.sasl_login import authenticate, bearer, plain_login, scram_login, shake
 from tests.support.servers.certificates import Authority
 from tests.support.servers.kafka_server import HANG_S, KafkaServer, free_ports, ports_of, properties_text, start_on_free_ports
 from tests.support.servers.ottla_cli import Said, run_cli
@@ -213,12 +212,11 @@ def log_in(node: Node) -> None:
         assert_hidden(refused.error_message, node.secrets, "the answer to a wrong proof")
     now_s = time.time()
     for name, claims in (("valid token", {"sub": "alice", "exp": now_s + 3600}), ("expired token", {"sub": "alice", "exp": 5})):
-        parts = ({"alg": "none"}, {**claims, "jti": f"{name} of the test"})
-        bearer = ".".join(urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts) + "."
-        node.secrets[name] = bearer.split(".")[1].encode()
+        message = bearer({**claims, "jti": f"{name} of the test"})
+        node.secrets[name] = message.split(b".")[1]
         with dial() as client:
             shake(client, "OAUTHBEARER")
-            authenticate(client, f"n,,\x01auth=Bearer {bearer}\x01\x01".encode())
+            authenticate(client, message)
     for raw in (f"\0alice\0{SECRETS['wrong-plain']}\0more".encode(), b"\xff" + SECRETS["wrong-plain"].encode()):
         with dial() as client:
             shake(client, "PLAIN")

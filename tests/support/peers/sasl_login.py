@@ -1,5 +1,7 @@
 """Logins of a `RawClient`, message by message."""
 
+import json
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -57,6 +59,13 @@ def scram_login(client: RawClient, username: str, password: str, mechanism: str 
     if not answer.error_code:
         scram.verify(answer.auth_bytes)
     return answer
+
+
+def bearer(claims: dict[str, Any], algorithm: str = "none", signature: str = "", authorization_id: str = "") -> bytes:
+    """The message of OAUTHBEARER with a token that is not signed."""
+    header, body = (urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in ({"alg": algorithm}, claims))
+    identity = f"a={authorization_id}" if authorization_id else ""
+    return f"n,{identity},\x01auth=Bearer {header}.{body}.{signature}\x01\x01".encode()
 
 
 def is_closed(client: RawClient) -> bool:
