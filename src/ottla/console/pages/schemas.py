@@ -25,7 +25,7 @@ VERSIONS_MAX = 500
 LEVELS = ("BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE", "NONE")
 KINDS = ("AVRO", "JSON", "PROTOBUF")
 GLOBAL = "all subjects"
-_NOT_FOUND = 404
+_NOT_FOUND, _NOT_READABLE = 404, 422
 
 
 def _url(visit: Visit) -> str:
@@ -217,7 +217,12 @@ async def check(visit: Visit) -> Data:
     }
     if query.get("schema", "").strip():
         candidate = _candidate(query)
-        data["reasons"] = await _ask(visit, lambda registry: registry.check(name, candidate, None))
+        try:
+            data["reasons"] = await _ask(visit, lambda registry: registry.check(name, candidate, None))
+        except Refused as refused:
+            if refused.status != _NOT_READABLE:
+                raise
+            data["reasons"] = [str(refused)]
     return data
 
 
