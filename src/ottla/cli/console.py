@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import secrets
+import signal
 import socket
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -144,6 +146,8 @@ def console(
         else:
             say(f"console: {url}   ({', '.join(clusters)}{'' if changes else '; read-only'})")
 
+    # The server raises the signal once more when it has ended: by default that kills the process before its jobs are ended.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     asyncio.run(serve(admins, options, listener, ready))
 
 
