@@ -4,12 +4,14 @@ import json
 import threading
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from tests.conftest import Unavailable
 from tests.console.browser import Chromium, NoBrowser, axe_source, chromium
 from tests.console.conftest import RunningConsole, running_console
 from tests.console.test_records import orders
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla import Consumer, Producer
 from ottla.testing import Broker, Cluster
@@ -62,6 +64,17 @@ PAGES = (
     "/topics/hostile/records/0/2",
     "/topics/hostile/send?copy=0:0",
     "/groups",
+    f"/groups/{quote(HOSTILE, safe='')}",
+    "/transactions",
+    "/hanging-transactions",
+    "/nodes",
+    "/quorum",
+    "/log-dirs",
+    "/reassignments",
+    "/acls",
+    "/users",
+    "/quotas",
+    "/pipelines",
 )
 
 
@@ -268,6 +281,31 @@ def test_pictures_of_the_documentation(browser: Chromium) -> None:
                 tab.open(console.url + "/topics/shop.orders")
                 assert tab.page.get_by_role("heading", name="Partitions").count() == 1
                 tab.picture("console-topic")
+
+
+def test_pages_are_of_apache_kafka_too(browser: Chromium, apache_kafka: ApacheKafka) -> None:
+    with apache_kafka.start_server() as server, running_console(server.bootstrap) as console, browser.tab() as tab:
+        page = tab.page
+        tab.open(console.url + "/topics")
+        page.get_by_text("Create a topic").click()
+        page.get_by_label("Name").last.fill("apaches")
+        page.get_by_label("Partitions").fill("2")
+        page.get_by_role("button", name="Create").click()
+        page.get_by_text("Topic apaches was created.").wait_for()
+        page.get_by_role("link", name="Send records").click()
+        page.locator("textarea[name=lines]").fill("\n".join(json.dumps({"value": {"n": number}}) for number in range(40)))
+        page.get_by_role("button", name="Send all").click()
+        page.get_by_text("40 records were sent.").wait_for()
+        page.get_by_label("Search expression").fill("value.n >= 38")
+        page.keyboard.press("Enter")
+        page.get_by_text("40 of 40 records searched, 2 found").wait_for()
+        page.get_by_role("button", name="Live").click()
+        page.get_by_text("Waiting for new records").wait_for()
+        with Producer(server.bootstrap) as producer:
+            producer.send("apaches", b'{"n": 99}')
+        page.get_by_text('{"n": 99}').wait_for()
+        for path in ("/", "/groups", "/nodes", "/topics/apaches", "/transactions", "/quorum"):
+            tab.open(console.url + path)
 
 
 def test_node_that_is_killed_while_one_looks(browser: Chromium) -> None:
