@@ -10,7 +10,8 @@ from tests.console.conftest import RunningConsole, running_console
 from ottla import Consumer, Producer
 from ottla.cli.node.companions import listen
 from ottla.console.masking import Masking, Rule
-from ottla.schemas import AvroSerializer
+from ottla.schemas import AvroSerializer, Schema, SchemaRegistry
+from ottla.schemas.framing import prefix, write_indexes
 from ottla.testing import Broker
 
 PATHS = ("/", "/topics", "/topics/safe", "/topics/safe/records", "/topics/safe/send", "/topics/safe/letters", "/topics/none")
@@ -148,6 +149,26 @@ def test_values_are_read_by_the_registry_and_its_absence_is_no_failure() -> None
                 shown = console.api("/topics/avro/records/0/3")["record"]["value"]
                 assert (shown["form"], "does not answer" in shown["note"]) == ("hex", True)
                 assert time.monotonic() - began_s < 2 * WITHIN_S
+
+
+def test_protobuf_and_json_schema_are_read_by_the_registry(broker: Broker) -> None:
+    registry = SchemaRegistry(broker.schema_registry_url)
+    message = 'syntax = "proto3"; message Order { int32 id = 1; string who = 2; }'
+    shape = '{"type": "object", "properties": {"id": {"type": "integer"}}}'
+    proto = registry.register("formats-value", Schema(message, "PROTOBUF")).id
+    plain = registry.register("formats-json", Schema(shape, "JSON")).id
+    broker.create_topic("formats")
+    with Producer(broker.bootstrap_servers) as producer:
+        producer.send("formats", prefix(proto) + write_indexes([0]) + b"\x08\x07\x12\x01x", partition=0)
+        producer.send("formats", prefix(plain) + b'{"id": 8}', partition=0)
+        producer.send("formats", prefix(999_999) + b"?", partition=0)
+    with running_console(broker.bootstrap_servers, registry_url=broker.schema_registry_url) as console:
+        rows = console.api("/topics/formats/records?from=oldest")["rows"]
+        assert [each["value"]["form"] for each in rows] == ["protobuf", "json schema", "hex"]
+        assert rows[0]["value"]["preview"] == '{"id": 7, "who": "x"}'
+        assert "999999" in rows[2]["value"]["note"]
+        found = console.api(f"/topics/formats/records?{_query('value.id >= 7')}&from=oldest")["rows"]
+        assert [each["offset"] for each in found] == [0, 1]
 
 
 def test_records_of_kafkas_own_topics_are_decoded(broker: Broker, console: RunningConsole, safe: str) -> None:
