@@ -9,9 +9,9 @@ from urllib.parse import quote
 import pytest
 from tests.conftest import Unavailable
 from tests.console.browser import Chromium, NoBrowser, axe_source, chromium
-from tests.console.conftest import RunningConsole, running_console
 from tests.console.test_records import orders
 from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.console_server import RunningConsole, running_console
 
 from ottla import Consumer, Producer
 from ottla.testing import Broker, Cluster

@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 import pytest
-from tests.console.conftest import RunningConsole, running_console
+from tests.support.servers.console_server import RunningConsole, running_console
 
 from ottla import Admin, Consumer, Producer
 from ottla.testing import Broker

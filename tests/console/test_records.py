@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from tests.console.conftest import RunningConsole
+from tests.support.servers.console_server import RunningConsole
 
 from ottla import Producer
 from ottla.testing import Broker

@@ -5,7 +5,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from tests.console.conftest import RunningConsole, running_console
+from tests.support.servers.console_server import RunningConsole, running_console
 
 from ottla import Consumer, Producer
 from ottla.cli.node.companions import listen
@@ -45,7 +45,7 @@ def test_other_names_of_the_host_are_refused(console: RunningConsole) -> None:
 
 @pytest.mark.parametrize("path", ["/topics/create", "/topics/safe/send", "/topics/safe/letters", "/topics/safe/delete"])
 def test_changes_need_the_token_and_the_own_origin(console: RunningConsole, safe: str, path: str) -> None:
-    stranger = console.post(path, {"name": "x"}, {"Origin": "http://evil.example"})
+    stranger = console.post(path, {"name": "x"}, Origin="http://evil.example")
     assert (stranger.status, "may not change things here" in stranger.text) == (403, True)
     assert console.raw(path, b"name=x").status == 403
     assert console.raw(path, b"name=x&csrf=" + b"0" * 64).status == 403

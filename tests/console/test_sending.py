@@ -8,8 +8,8 @@ import json
 
 import pyarrow.parquet
 import pytest
-from tests.console.conftest import RunningConsole
 from tests.console.test_records import address, orders
+from tests.support.servers.console_server import RunningConsole
 
 from ottla import Producer
 from ottla.errors import TopicExistsError

@@ -1,7 +1,7 @@
 """The topics pages, without a browser: list, one topic, changes with their confirmation."""
 
 import pytest
-from tests.console.conftest import RunningConsole, running_console
+from tests.support.servers.console_server import RunningConsole, running_console
 
 from ottla import Consumer, Producer
 from ottla.testing import Broker

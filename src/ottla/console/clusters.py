@@ -29,6 +29,8 @@ T = TypeVar("T")
 WAIT_S = 1.8
 """How long a page waits for its first answer."""
 FRESH_S = 3.0
+ASKING_SHARE = 5
+"""What takes a second to answer, because the cluster is large or busy, is asked every five seconds at most."""
 OLD_S = 300.0
 """Answers older than this are not shown any more."""
 SAMPLES = 120
@@ -56,6 +58,7 @@ class Kept(Generic[T]):
         self._fresh_s = fresh_s
         self._value: T | None = None
         self._at_s = -1e9
+        self._took_s = 0.0
         self._task: asyncio.Task[None] | None = None
         self.failure: str | None = None
         """Why the last attempt failed; None if it succeeded."""
@@ -70,7 +73,7 @@ class Kept(Generic[T]):
 
     async def get(self, wait_s: float = WAIT_S) -> T:
         """The answer. Raises `NotAnswering` if there is none that is young enough."""
-        if self._value is not None and self.age_s < self._fresh_s:
+        if self._value is not None and self.age_s < max(self._fresh_s, ASKING_SHARE * self._took_s):
             return self._value
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._refresh())
@@ -82,8 +85,10 @@ class Kept(Generic[T]):
         raise NotAnswering(self.failure or f"no answer within {wait_s:g} s")
 
     async def _refresh(self) -> None:
+        began_s = time.monotonic()
         try:
             self._value = await self._ask()
+            self._took_s = time.monotonic() - began_s
             self._at_s = time.monotonic()
             self.failure = None
         except (KafkaError, OttlaError, TimeoutError) as error:

@@ -56,8 +56,10 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 class RunningConsole:
     """A console that serves, and a client with cookies and headers of its own."""
 
-    def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str] | None = None, bootstrap: str = "") -> None:
         self.url = url
+        self.bootstrap = bootstrap
+        """The first cluster."""
         self.headers = dict(headers or {})
         self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()), _NoRedirects())
 
@@ -93,6 +95,19 @@ class RunningConsole:
     def raw(self, path: str, data: bytes, **headers: str) -> Answer:
         """A POST as it is."""
         return self._ask(urllib.request.Request(self.url + path, data, {**self.headers, **headers}))
+
+    def events(self, path: str, headers: Mapping[str, str] | None = None) -> Iterator[tuple[str, Any, str]]:
+        """Name, data and id of a stream's events, until it ends."""
+        request = urllib.request.Request(self.url + path, headers={**self.headers, **(headers or {})})
+        with self._opener.open(request, timeout=HANG_S) as response:
+            fields: dict[str, str] = {}
+            for line in response:
+                name, _, value = line.decode().rstrip("\n").partition(": ")
+                if name:
+                    fields[name] = value
+                elif "event" in fields:
+                    yield fields["event"], json.loads(fields["data"]), fields.get("id", "")
+                    fields = {}
 
     def token(self) -> str:
         return self.get("/pipelines").text.split('data-csrf="')[1].split('"')[0]
@@ -174,7 +189,7 @@ def running_console(
     thread.start()
     try:
         assert ready.wait(HANG_S)
-        yield RunningConsole(url_of(listener))
+        yield RunningConsole(url_of(listener), bootstrap=next(iter(named.values())))
     finally:
         for loop, ending in loops:
             if not over.is_set():
