@@ -97,8 +97,7 @@ class SchemaSubjects:
             done: asyncio.Future[Any] = self._loop.create_future()
             done.set_result(None)
             return done
-        # Shielded: requests that wait for the same answer do not end each other.
-        return asyncio.gather(*(asyncio.shield(self._asking.get(mark) or self._ask(mark)) for mark in marks))
+        return asyncio.gather(*(self._asking.get(mark) or self._ask(mark) for mark in marks))
 
     def _ask(self, mark: Mark) -> asyncio.Task[None]:
         task = self._asking[mark] = self._loop.create_task(self._answer(mark))
@@ -116,6 +115,9 @@ class SchemaSubjects:
                 subjects, names = await self._loop.run_in_executor(None, self._look_up, mark)
         except RegistryFailed as failure:
             self._failure, self._failed_at_s = failure, self._loop.time()
+            return
+        except (AttributeError, KeyError, TypeError, ValueError):  # JSON, but of another shape
+            self._failure, self._failed_at_s = self._no_registry(), self._loop.time()
             return
         self._failure = None
         self._found.pop(mark, None)
@@ -148,13 +150,12 @@ class SchemaSubjects:
         if self._is_closed:
             raise RegistryFailed("the node is stopping")
         page = self._source.get(self.address, path)
-        try:
-            return None if page is None else json.loads(page)
-        except ValueError:
-            raise RegistryFailed(
-                f"{', '.join(self.address.urls)} does not answer {path} as a schema registry does: correct "
-                "confluent.schema.registry.url"
-            ) from None
+        return None if page is None else json.loads(page)
+
+    def _no_registry(self) -> RegistryFailed:
+        return RegistryFailed(
+            f"{', '.join(self.address.urls)} does not answer as a schema registry does: correct confluent.schema.registry.url"
+        )
 
 
 # Names of records
