@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ottla.schemas.framing import Framed, NotFramed, read_indexes
@@ -46,6 +47,16 @@ class Language(ABC):
 
 def language_of(kind: str, registry: SchemaRegistry, schemas: Sequence[Schema], message: str | None) -> Language:
     """The columns of a schema; of several, all that they have together, oldest first."""
+    package = {"AVRO": "fastavro", "PROTOBUF": "google.protobuf"}.get(kind)
+    if package is not None:
+        try:
+            import_module(package)
+        except ImportError:
+            name = package.removeprefix("google.")
+            raise SparkOptionError(
+                f"{kind.lower()} needs the package {name} where Spark's driver and workers run: pip install 'ottla[registry]' "
+                f"there, or ship it (packages: [{name}])"
+            ) from None
     if kind == "AVRO":
         return Avro(registry, schemas)
     return Json(schemas) if kind == "JSON" else Protobuf(registry, schemas[-1], message)
@@ -158,7 +169,9 @@ def united_avro(old: Any, new: Any) -> Any:
     fields = []
     for field in new["fields"]:
         if field["name"] in before:
-            fields.append({**field, "type": united_avro(before.pop(field["name"])["type"], field["type"])})
+            both = {**field, "type": united_avro(before.pop(field["name"])["type"], field["type"])}
+            # Nullable also if an older one of several lacked it: it needs its default then.
+            fields.append(_optional(both) if isinstance(both["type"], list) else both)
         else:
             fields.append(_optional(field))
     return {**new, "fields": [*fields, *map(_optional, before.values())]}
