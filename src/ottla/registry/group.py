@@ -1,8 +1,8 @@
 """The group in which registries elect the one that writes, as Confluent's do: for a registry that stands beside theirs.
 
-A classic group of the protocol type `sr`. The metadata of a member says where it listens and if it may lead. The member that
-the coordinator chose gives everybody the same assignment: of those that may lead, the one with the smallest address. The
-others forward writes to it. Among Ottla's registries nobody needs to lead (`topic.py`); this keeps Confluent's from writing meanwhile.
+A classic group of the protocol type `sr`. A member's metadata says where it listens and whether it may lead. The member that
+the coordinator chose gives everybody the same assignment: of those that may lead, the one with the smallest address. The others
+forward writes to it. Among Ottla's registries nobody needs to lead (`topic.py`); this keeps Confluent's from writing meanwhile.
 
 Belongs to one event loop.
 """

@@ -143,8 +143,9 @@ class RegistryState:
         match key["keytype"]:
             case "SCHEMA":
                 subject, version = str(key["subject"]), int(key["version"])
-                self._forget(subject, version)
-                if value is not None:
+                if value is None:
+                    self._forget(subject, version)
+                else:
                     self._keep(parse_schema_value(value, subject, version))
             case "CONFIG":
                 _set(self._configs, key.get("subject") or GLOBAL, None if value is None else _config(value))
@@ -168,6 +169,7 @@ class RegistryState:
                 *(stored.id, context, stored.subject, stored.version),
             )
             return
+        self._forget(stored.subject, stored.version)
         self._subjects.setdefault(stored.subject, {})[stored.version] = stored
         self._highest[stored.subject] = max(self._highest.get(stored.subject, 0), stored.version)
         self._by_id.setdefault(context, {}).setdefault(stored.id, {})[stored.subject, stored.version] = stored

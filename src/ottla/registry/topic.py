@@ -35,6 +35,12 @@ from ottla.registry.errors import RegistryError
 from ottla.registry.records import TOPIC
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ottla.wire.messages.metadata import MetadataResponseTopic
+from ottla.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 logger = logging.getLogger("ottla.registry")
@@ -47,6 +53,7 @@ FETCH_BYTES = 16 * 1024 * 1024
 FETCH_WAIT_MS = 2_000
 RETRY_S = 0.1
 NO_SESSION = -1
+CONSUMER = -1
 LOST_RACE = frozenset(
     {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID}
 )
@@ -68,7 +75,7 @@ class SchemasTopic:
         self._writing = writing
         self._replay = replay
         self._topic_id = ZERO_UUID
-        self._leader = -1
+        self._leader = self._leader_epoch = -1
         self.next_offset = 0
         """The offset after the last record that was replayed."""
         self._sequence = 0
@@ -83,10 +90,10 @@ class SchemasTopic:
         """Make the topic if it is missing, check that it is compacted, and read it to its end."""
         await self._find_or_create()
         await self._check_settings()
-        await self._learn_sequence()
         end = (await self._fetch(0, self.next_offset))[1]
         while self.next_offset < end:
             end = max(end, await self._read(0))
+        await self._learn_sequence()
 
     async def reopen(self, replay: Replay) -> None:
         """Read the topic from its begin into another state, after `LogReplaced`."""
@@ -106,7 +113,8 @@ class SchemasTopic:
         if len(topic.partitions) != 1:
             text = f"topic {TOPIC} has {len(topic.partitions)} partitions, and a registry needs exactly one: "
             raise RegistryError(500, 50001, f"{text}move its records to a topic with one partition")
-        self._topic_id, self._leader = topic.topic_id, topic.partitions[0].leader_id
+        self._topic_id = topic.topic_id
+        self._leader, self._leader_epoch = topic.partitions[0].leader_id, topic.partitions[0].leader_epoch
 
     async def _existing(self) -> MetadataResponseTopic:
         topic = (await self._reading.metadata([TOPIC])).topics[0]
@@ -139,11 +147,29 @@ class SchemasTopic:
             )
 
     async def _learn_sequence(self) -> None:
-        """Before the topic is read to its end: what the leader remembers may be newer than what compaction has left."""
+        """The sequence number behind everything that was read, where the batches themselves do not say it: compaction may have
+        removed the last one. The leader remembers it, but also those of batches that cannot be read before all replicas have
+        them. So its memory counts only if its log ends where reading has ended.
+        """
         results = await describe_producers(self._writing, [PARTITION])
         for producer in results[PARTITION]:
             if producer.producer_id == PRODUCER_ID:
-                self._sequence = sequence_after(producer.last_sequence, 1)
+                remembered = sequence_after(producer.last_sequence, 1)
+                if remembered != self._sequence and await self._log_end() == self.next_offset:
+                    self._sequence = remembered
+
+    async def _log_end(self) -> int:
+        """The end of the leader's log, with what is not yet on all replicas."""
+        epoch = self._leader_epoch
+        asked = OffsetForLeaderPartition(partition=0, current_leader_epoch=epoch, leader_epoch=epoch)
+        request = OffsetForLeaderEpochRequest(
+            replica_id=CONSUMER, topics=[OffsetForLeaderTopic(topic=TOPIC, partitions=[asked])]
+        )
+        response: OffsetForLeaderEpochResponse = await self._writing.once(self._leader, request)
+        found = response.topics[0].partitions[0]
+        if found.error_code:
+            raise exception_of(found.error_code)
+        return found.end_offset
 
     # Reading
 
@@ -169,7 +195,7 @@ class SchemasTopic:
             return
         if topic.topic_id != self._topic_id:
             raise LogReplaced("it was deleted and made again")
-        self._leader = topic.partitions[0].leader_id
+        self._leader, self._leader_epoch = topic.partitions[0].leader_id, topic.partitions[0].leader_epoch
 
     async def _read(self, wait_ms: int) -> int:
         """Replay what is there, and return the high watermark."""
@@ -273,10 +299,19 @@ class SchemasTopic:
         return answer.base_offset
 
     async def _catch_up(self) -> None:
-        """Replay everything that is stored now, and learn the sequence number after it."""
-        await self._learn_sequence()
-        end = (await self._fetch(0, self.next_offset))[1]
-        await self._read_until(end)
+        """Replay what others have stored. Their batches may still be on their way to the other replicas: wait for them."""
+        before = (self.next_offset, self._sequence)
+        while True:
+            try:
+                await self._read_until((await self._fetch(0, self.next_offset))[1])
+                await self._learn_sequence()
+            except KafkaError as error:
+                if not error.is_retriable:
+                    raise
+                await self._find_leader()
+            if (self.next_offset, self._sequence) != before:
+                return
+            await asyncio.sleep(RETRY_S)
 
 
 def _fingerprint(records: Sequence[tuple[bytes | None, bytes | None]]) -> bytes:
