@@ -129,7 +129,7 @@ STARTS: Final[dict[str, Start]] = {
     ),
     # Their packages come with the registry's extra, which a console without a registry does not have.
     "console pages": Start(_code("import ottla.console.app"), ("schemas.avro", "schemas.json_schema", "schemas.protobuf")),
-    "registry": Start(_command("registry", "--help"), ("registry.server",)),
+    "registry": Start(_command("registry", "--help"), ("registry.group", "registry.server")),
     "quotas": Start(_command("quotas", "--help"), ("cli.users",)),
     "storage": Start(
         _command("storage", "--help"), ("broker.formatting", "config.broker", "env.real.certificates", "env.real.world")
@@ -195,6 +195,7 @@ STARTS: Final[dict[str, Start]] = {
             "config.notices",
             "config.topic_keys",
             "env.real.certificates",
+            "registry.group",
             "registry.server",
             "testing.client",
             "testing.faults",
