@@ -128,7 +128,7 @@ def test_lookup_by_time_in_batches_of_many_records(node: HostileNode, connection
 @slow
 @pytest.mark.parametrize("connections", [1, 20])
 def test_transaction_of_many_partitions_named_1000_times(node: HostileNode, connections: int) -> None:
-    topic, name = f"described-{connections}", f"t-{connections}"
+    topic, name = f"in-transaction-{connections}", f"t-{connections}"
     make_topic(node.bootstrap, topic, 500)
     with node.connect() as client:
         while client.request(FindCoordinatorRequest(key=name, key_type=1), 3).error_code:
