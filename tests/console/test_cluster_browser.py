@@ -13,6 +13,7 @@ from tests.support.servers.console_server import RunningConsole, running_console
 from ottla import AclBinding, Admin, Producer, QuotaEntity, ScramUpsertion
 from ottla.schemas import Schema, SchemaRegistry
 from ottla.spark.pipelines.metrics import MetricsPage, RunMetrics
+from ottla.spark.pipelines.run import FlowProgress
 from ottla.testing import Broker, Security
 
 pytestmark = pytest.mark.slow
@@ -201,17 +202,46 @@ def test_live_parts_are_refreshed_and_open_forms_stay(console: RunningConsole, b
         tab.page.wait_for_function("(age) => document.querySelector('tbody tr').cells[4].innerText !== age", arg=age)
 
 
-def test_pictures_of_the_documentation(console: RunningConsole, browser: Chromium) -> None:
-    with Broker() as broker, running_console(broker.bootstrap_servers) as plain:
+def shop() -> RunMetrics:
+    """A run of three flows."""
+    metrics = RunMetrics("shop")
+    totals = SimpleNamespace(rows={"clean": 128_400, "enrich": 127_990, "revenue": 2_140}, batches={}, checks={})
+    metrics.follow(SimpleNamespace(flow_names=[], view_names=set(), totals=totals, is_running=True))  # type: ignore[arg-type]
+
+    def flow(name: str, reads: list[str], topics: list[str], target: str) -> dict[str, object]:
+        sources = [{"format": "ottla", "options": {"subscribe": each}} for each in topics]
+        sink = {"kind": "sink", "target": target, "format": "ottla", "options": {"topic": target}}
+        return {"flow": name, "reads": reads, "sources": sources, **sink}
+
+    metrics.show(
+        [
+            flow("clean", [], ["orders"], "orders.clean"),
+            flow("enrich", ["topic orders.clean"], ["customers"], "orders.full"),
+            flow("revenue", ["topic orders.full"], [], "revenue"),
+        ]
+    )
+    for number, (name, lag) in enumerate((("clean", 0), ("enrich", 410), ("revenue", 12))):
+        metrics.take(FlowProgress(name, 40, 300, 310.0 - 90 * number, 640 + 200 * number, lag, {}))
+    return metrics
+
+
+def test_pictures_of_the_documentation(browser: Chromium) -> None:
+    with (
+        Broker() as broker,
+        MetricsPage(shop(), "127.0.0.1", 0) as page,
+        running_console(broker.bootstrap_servers, pipelines=(page.address,)) as console,
+    ):
         broker.create_topic("orders", partitions=4)
         for number in range(40):
             broker.produce("orders", f"{number}", partition=number % 4)
         with Admin(broker.bootstrap_servers) as admin:
             offsets = {("orders", partition): 3 + partition for partition in range(4)}
             admin.alter_consumer_group_offsets("billing", offsets).raise_first()
-        with browser.tab(width=1000, height=620) as tab:
-            tab.open(plain.url + "/groups/billing/reset?to=earliest")
+        with browser.tab(width=1000, height=680) as tab:
+            tab.open(console.url + "/groups/billing/reset?to=earliest")
+            tab.page.get_by_role("button", name="Reset 4 offsets").wait_for()
             tab.picture("console-reset")
-        with browser.tab(width=1000, height=460) as tab:
-            tab.open(plain.url + "/")
-            tab.picture("console-overview")
+        with browser.tab(width=1240, height=520, dark=True) as tab:
+            tab.open(console.url + "/pipelines")
+            assert tab.page.locator("svg.flows .edge").count() == 7
+            tab.picture("console-pipelines")

@@ -163,7 +163,7 @@ def picture(flows: Sequence[tuple[Sequence[str], str, str]]) -> Markup:
 
 
 def _columns(boxes: Sequence[_Box], edges: Sequence[tuple[_Box, _Box]]) -> dict[_Box, int]:
-    """The column of each box: right of all that leads to it. A circle ends somewhere."""
+    """The column of each box: right of all that leads to it. Boxes that form a circle end somewhere."""
     column = dict.fromkeys(boxes, 0)
     for _ in range(len(boxes)):
         changed = False
@@ -173,6 +173,11 @@ def _columns(boxes: Sequence[_Box], edges: Sequence[tuple[_Box, _Box]]) -> dict[
                 changed = True
         if not changed:
             break
+    led_to = {target for _, target in edges}
+    for box in boxes:
+        after = [column[target] for source, target in edges if source == box]
+        if box not in led_to and after:  # beside its first reader, so that no line passes behind other boxes
+            column[box] = max(0, min(after) - 1)
     kept = {each: index for index, each in enumerate(sorted(set(column.values())))}
     return {box: kept[each] for box, each in column.items()}
 
