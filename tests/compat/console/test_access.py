@@ -3,6 +3,8 @@
 import ipaddress
 import json
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -14,6 +16,7 @@ from ottla import Consumer, Producer
 from ottla.console.access import OpenIdLogin, ProxyLogin, Roles
 from ottla.console.access import Provider as Settings
 from ottla.console.masking import HIDDEN, How, Masking, Rule
+from ottla.schemas import AvroSerializer
 from ottla.testing import Broker
 
 ROLES = Roles(frozenset({"admins"}), frozenset({"staff"}))
@@ -214,6 +217,36 @@ def test_masked_fields_are_nowhere(broker: Broker) -> None:
         consumer.seek_to_beginning()
         records = [record.value for record in (consumer.poll(timeout=30) or [])]
     assert records[-1] == value  # sent again as it is, and not as it was shown
+
+
+@dataclass
+class Customer:
+    id: int
+    email: str
+
+
+def test_avro_is_masked_by_the_same_paths_also_live(broker: Broker) -> None:
+    topic, secret, url = "orders-avro", "ada@example.com", broker.schema_registry_url
+    broker.create_topic(topic)
+    masking = Masking(MASKED, b"secret")
+    with (
+        Producer(broker.bootstrap_servers, value_serializer=AvroSerializer(url, Customer)) as producer,
+        running_console(broker.bootstrap_servers, registry_url=url, masking=masking) as console,
+    ):
+        producer.send(topic, Customer(7, secret)).result(30)
+        (row,) = console.api(f"/topics/{topic}/records")["rows"]
+        assert json.loads(row["value"]["text"]) == {"id": 7, "email": HIDDEN}
+        assert len(console.api(f"/topics/{topic}/records?q=value.id%20%3D%3D%207")["rows"]) == 1
+        assert console.api(f"/topics/{topic}/records?q={quote(secret.join(chr(34) * 2))}")["rows"] == []
+        with closing(console.events(f"/topics/{topic}/records/tail")) as events:
+            for name, data, _ in events:
+                assert secret not in json.dumps(data)
+                if name == "rows":
+                    break
+                producer.send(topic, Customer(8, secret)).result(30)
+            assert HIDDEN in json.dumps(data, ensure_ascii=False)
+    with running_console(broker.bootstrap_servers, masking=masking) as console:  # without the registry it cannot be read
+        assert {each["value"]["text"] for each in console.api(f"/topics/{topic}/records")["rows"]} == {HIDDEN}
 
 
 def audited(broker: Broker, topic: str) -> list[dict[str, Any]]:
