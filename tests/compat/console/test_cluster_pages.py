@@ -1,31 +1,17 @@
 """The console's pages about the cluster itself: transactions, nodes, settings, quorum, moves, access without an authorizer."""
 
 import json
-import time
 from collections.abc import Callable
-from typing import TypeVar
 from urllib.parse import quote
 
 import pytest
-from tests.support.servers.console_server import RunningConsole
+from tests.support.servers.console_server import RunningConsole, eventually
 from tests.support.servers.kafka_server import KafkaServer
 
 from ottla import Admin, Producer
 
 NewName = Callable[[str], str]
 HOSTILE = "<script>alert(1)</script>\"'&"
-
-T = TypeVar("T")
-
-
-def eventually(look: Callable[[], T], is_right: Callable[[T], bool]) -> T:
-    """What is there as soon as it is right: brokers of Apache's learn of changes after the controller has answered."""
-    deadline_s = time.monotonic() + 30
-    while not is_right(found := look()):
-        assert time.monotonic() < deadline_s, found
-        time.sleep(0.02)
-    return found
-
 
 PAGES = (
     "/",

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from html.parser import HTMLParser
 from http.cookiejar import CookieJar
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from tests.support.servers.kafka_server import HANG_S
@@ -119,6 +120,18 @@ class RunningConsole:
         except urllib.error.HTTPError as refused:
             with refused:
                 return Answer(refused.code, refused.headers, refused.read())
+
+
+T = TypeVar("T")
+
+
+def eventually(look: Callable[[], T], is_right: Callable[[T], bool], within_s: float = HANG_S) -> T:
+    """What is there as soon as it is right: brokers learn of changes after the controller has answered."""
+    deadline_s = time.monotonic() + within_s
+    while not is_right(found := look()):
+        assert time.monotonic() < deadline_s, found
+        time.sleep(0.05)
+    return found
 
 
 _VOID = {"meta", "link", "input", "img", "br", "hr", "col"}
