@@ -118,6 +118,8 @@ class ClusterView:
         self.ends: Kept[Ends] = Kept(self._ask_ends)
         self.groups: Kept[list[GroupListing]] = Kept(lambda: list_groups(self.background))
         self.log_dirs: Kept[dict[int, list[LogDirDescription]]] = Kept(self._ask_log_dirs, fresh_s=15.0)
+        self.sizes: Mapping[str, int] = {}
+        """Bytes on disk by topic, as `log_dirs` said last: of the largest replica of each partition."""
         self._samples: dict[str, deque[tuple[float, int]]] = {}
         """By topic: (time, sum of the end offsets) of the last looks."""
 
@@ -156,9 +158,19 @@ class ClusterView:
 
     async def _ask_log_dirs(self) -> dict[int, list[LogDirDescription]]:
         results = await describe_log_dirs(self.background)
-        return {
+        found = {
             broker: list(each.values()) if isinstance(each, dict) else each for broker, each in results.values_found.items()
         }
+        largest: dict[TopicPartition, int] = {}
+        for directories in found.values():
+            for directory in directories:
+                for key, replica in directory.replicas.items():
+                    largest[key] = max(largest.get(key, 0), replica.size_bytes)
+        sizes: dict[str, int] = {}
+        for key, size in largest.items():
+            sizes[key.topic] = sizes.get(key.topic, 0) + size
+        self.sizes = sizes
+        return found
 
     def rate(self, topic: str) -> float | None:
         """Records a second that came into a topic lately; None until it was looked at twice."""

@@ -36,8 +36,11 @@ def tabulate(
     if order not in orders:
         order, descending = default.lstrip("-"), default.startswith("-")
     key = orders[order]
-    found.sort(key=name)
-    found.sort(key=lambda each: (key(each) is not None, key(each)) if key(each) is not None else (False, 0), reverse=descending)
+    found.sort(key=name, reverse=descending and order == "name")
+    if order != "name":
+        keys = [(key(each), each) for each in found]
+        known = sorted((pair for pair in keys if pair[0] is not None), key=lambda pair: pair[0], reverse=descending)
+        found = [each for _, each in known] + [each for value, each in keys if value is None]
     pages = max(1, -(-len(found) // ROWS))
     number = visit.number("page", 1, 1, pages)
     return Table(found[(number - 1) * ROWS : number * ROWS], len(items), len(found), number, pages, order, descending, search)

@@ -87,21 +87,13 @@ async def topics(visit: Visit) -> Data:
     }
 
 
-async def _sizes(view: ClusterView) -> dict[str, int]:
-    """Bytes on disk by topic: of the largest replica of each partition."""
+async def _sizes(view: ClusterView) -> Mapping[str, int]:
+    """Bytes on disk by topic, if they are known by now."""
     try:
-        directories = await view.log_dirs.get(wait_s=0.3)
+        await view.log_dirs.get(wait_s=0.3)
     except NotAnswering:
         return {}
-    largest: dict[TopicPartition, int] = {}
-    for found in directories.values():
-        for directory in found:
-            for key, replica in directory.replicas.items():
-                largest[key] = max(largest.get(key, 0), replica.size_bytes)
-    sizes: dict[str, int] = {}
-    for key, each in largest.items():
-        sizes[key.topic] = sizes.get(key.topic, 0) + each
-    return sizes
+    return view.sizes
 
 
 async def described(visit: Visit) -> TopicDescription:
