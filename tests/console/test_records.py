@@ -7,10 +7,10 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from tests.support.servers.console_server import RunningConsole
+from tests.support.servers.console_server import RunningConsole, running_console
 
 from ottla import Producer
-from ottla.testing import Broker
+from ottla.testing import Broker, Cluster
 
 
 def address(topic: str, end: str = "", **query: object) -> str:
@@ -209,6 +209,28 @@ def test_tail_of_a_fast_topic_is_a_sample_that_says_how_much_it_skipped(console:
         over.set()
         thread.join()
     assert shown < skipped
+
+
+@pytest.mark.slow
+def test_tail_goes_on_at_a_new_leader() -> None:
+    with Cluster(nodes=3) as cluster:
+        cluster.create_topic("moved", partitions=1, replication_factor=3)
+        with running_console(cluster.bootstrap_servers) as console, Producer(cluster.bootstrap_servers) as producer:
+            stream = console.events("/api" + address("moved", "/tail"))
+            assert next(stream)[0] == "begin"
+            producer.send("moved", b"before").result(timeout=60)
+            assert [each["value"]["text"] for each in next(stream)[1]["rows"]] == ["before"]
+            cluster.leader("moved").kill()
+            producer.send("moved", b"after").result(timeout=60)
+            assert [each["value"]["text"] for each in next(stream)[1]["rows"]] == ["after"]
+            stream.close()
+
+
+def test_topic_that_does_not_exist_is_not_found(console: RunningConsole) -> None:
+    for end in ("", "/0/0", "/search?q=offset+%3E+1"):
+        answer = console.get(f"/topics/no-such-topic/records{end}")
+        assert answer.status == (200 if "search" in end else 404)
+        assert "no-such-topic" in answer.text
 
 
 def test_record_is_shown_in_full(console: RunningConsole, topic: str) -> None:

@@ -34,6 +34,7 @@ from ottla.console.formats import Reader, Schemas
 from ottla.console.masking import Masking
 from ottla.console.sql import Jobs
 from ottla.errors import ArgumentError, KafkaError, OttlaError
+from ottla.errors.codes import ErrorCode
 from ottla.schemas.client import SchemaRegistry
 
 logger = logging.getLogger("ottla.console")
@@ -41,6 +42,14 @@ logger = logging.getLogger("ottla.console")
 STATIC = Path(__file__).parent / "static"
 STATIC_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 SESSION = "ottla_session"
+STATUSES: Mapping[int, int] = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 404,
+    ErrorCode.GROUP_ID_NOT_FOUND: 404,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: 403,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: 403,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: 403,
+}
+"""The answers to a cluster's errors, where they are not 502."""
 FORM_BYTES_MAX = 8 * 1024 * 1024
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; "
@@ -254,7 +263,8 @@ class Console:
         except ArgumentError as mistake:
             return self._failure(request, visit, 400, str(mistake), wants_json)
         except (KafkaError, OttlaError) as error:
-            return self._failure(request, visit, 502, str(error), wants_json)
+            status = STATUSES.get(getattr(error, "code", 0), 502)
+            return self._failure(request, visit, status, str(error), wants_json)
         except Exception:
             logger.exception("%s %s failed", request.method, request.url.path)
             return self._failure(request, visit, 500, "something went wrong: see the console's log", wants_json)

@@ -37,6 +37,8 @@ from ottla.console.records import (
     whole_range,
 )
 from ottla.console.streams import Event, event_stream
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
 
 LIMIT = 50
 LIMIT_MAX = 500
@@ -47,6 +49,9 @@ SCAN_S = 0.8
 SEARCH_S_MAX = 900.0
 PROGRESS_S = 0.2
 CONTINUED_PARTITIONS_MAX = 200
+LEADERLESS_S = 60.0
+"""How long a live tail waits for a new leader."""
+RETRY_S = 0.5
 LEARN = 50
 LETTER = "__connect.errors.topic"
 """A header of dead letters."""
@@ -329,12 +334,30 @@ async def _tailing(visit: Visit) -> AsyncGenerator[Event, None]:
                 begins[int(partition)] = max(ask.whole.begins[int(partition)], int(offset))
         yield Event("begin", {"partitions": len(begins)})
         reader = None if ask.reader.is_raw else ask.reader
-        async with aclosing(tail(cluster, ask.topic, begins, ask.search, reader, ask.place != "newest")) as pieces:
-            async for found, skipped, positions in pieces:
-                rows = await shown_rows(found, ask.reader)
-                is_short = len(positions) <= CONTINUED_PARTITIONS_MAX
-                place = ",".join(f"{each}:{at}" for each, at in positions.items()) if is_short else ""
-                yield Event("rows", {**_rows(visit, ask.topic.name, rows), "skipped": skipped}, place)
+        topic, is_replay = ask.topic, ask.place != "newest"
+        lost_s: float | None = None
+        """Since when a leader cannot be read."""
+        while True:
+            try:
+                async with aclosing(tail(cluster, topic, begins, ask.search, reader, is_replay)) as pieces:
+                    async for found, skipped, positions in pieces:
+                        begins, lost_s = positions, None
+                        rows = await shown_rows(found, ask.reader)
+                        is_short = len(positions) <= CONTINUED_PARTITIONS_MAX
+                        place = ",".join(f"{each}:{at}" for each, at in positions.items()) if is_short else ""
+                        yield Event("rows", {**_rows(visit, topic.name, rows), "skipped": skipped}, place)
+            except KafkaError as error:
+                now_s = time.monotonic()
+                lost_s = now_s if lost_s is None else lost_s
+                if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:  # records were deleted where it stood
+                    whole = await whole_range(cluster, topic, list(begins))
+                    begins = {each: max(at, whole.begins.get(each, at)) for each, at in begins.items()}
+                elif not error.is_retriable or now_s - lost_s > LEADERLESS_S:
+                    raise
+            await asyncio.sleep(RETRY_S)
+            moved = await find_topic(cluster, topic.name)
+            if begins.keys() <= moved.leaders.keys():
+                topic = moved
 
 
 async def find_record(cluster: Cluster, topic: Topic, partition: int, offset: int) -> tuple[Shown, Range]:
