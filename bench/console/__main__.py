@@ -312,7 +312,7 @@ def main() -> None:
             if most is not None:
                 show([Row("memory, the most while it searched", f"{most:.0f} MB", "150 MB", most <= 150)])
     if options.save:
-        PAGE.write_text(with_block(PAGE.read_text(), BEGIN, END, table(rows)))
+        PAGE.write_text(with_block(PAGE, table(rows), BEGIN, END), encoding="utf-8")
 
 
 if __name__ == "__main__":

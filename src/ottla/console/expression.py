@@ -326,7 +326,7 @@ def _compare(left: _Path | _Constant, sign: _Token, right: _Path | _Constant) ->
     if sign.text == "matches":
         if not isinstance(right, _Constant) or not isinstance(right.value, str):
             raise ExpressionError(right.column, "expected a regular expression in quotes after matches")
-        return _Node(_matches(_values(left), right), None)
+        return _Node(_matches(left, right), None)
     if sign.text == "in":
         if not isinstance(right, _Constant) or not isinstance(right.value, list):
             raise ExpressionError(right.column, "expected a list such as [1, 2] after in")
@@ -528,17 +528,23 @@ def _contains(left: _Path | _Constant, right: _Path | _Constant) -> _Node:
     return _Node(test, _needles(left, wanted))
 
 
-def _matches(values: _Values, pattern: _Constant) -> Test:
+def _matches(left: _Path | _Constant, pattern: _Constant) -> Test:
     options = re2.Options()
     options.max_mem = PATTERN_BYTES_MAX
     options.log_errors = False
     try:
-        compiled = re2.compile(pattern.value, options)
+        # As bytes: of a text, the binding makes bytes for each search, and a table of its offsets.
+        found = re2.compile(pattern.value.encode("utf-8", "surrogatepass"), options).search
     except re2.error as problem:
         why = problem.args[0].decode() if problem.args and isinstance(problem.args[0], bytes) else str(problem)
         raise ExpressionError(pattern.column, f"expected a regular expression (RE2): {why}") from None
-    found = compiled.search
-    return lambda record: any(isinstance(each, str) and found(each) is not None for each in values(record))
+    if isinstance(left, _Path) and left.field in ("key", "value") and not left.steps:
+        field = left.field
+        return lambda record: (data := record.data(field)) is not None and found(data) is not None
+    values = _values(left)
+    return lambda record: any(
+        isinstance(each, str) and found(each.encode("utf-8", "replace")) is not None for each in values(record)
+    )
 
 
 def _moment(given: Any, column: int) -> Any:
