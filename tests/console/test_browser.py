@@ -103,7 +103,7 @@ def test_hostile_content_is_text(console: RunningConsole, browser: Chromium, fil
         tab.open(console.url + "/topics/hostile/records")
         assert tab.page.get_by_text("<script>window.hacked=1</script>").count() >= 2
         tab.page.get_by_role("button", name="Live").click()
-        tab.page.locator("body.is-live").wait_for()
+        tab.page.get_by_text("Waiting for new records").wait_for()
         with Producer(console.bootstrap) as producer:
             producer.send("hostile", HOSTILE.encode(), HOSTILE.encode(), headers=[(HOSTILE, b"x")], partition=0)
         tab.page.get_by_text("1 new", exact=True).wait_for()
