@@ -34,6 +34,7 @@ OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
 STATUSES: Final = {each.name: float(each) for each in Status}
 
 METRICS: Final[dict[str, tuple[str, str]]] = {
+    "cluster_unreachable": ("", "1 while no broker answers"),
     "under_replicated_partitions": (
         "sum(kafka_server_replicamanager_underreplicatedpartitions)",
         "partitions lack replicas in sync",
@@ -82,6 +83,7 @@ class Rule(NamedTuple):
 
 
 DEFAULT_RULES: Final = (
+    Rule("ClusterUnreachable", "cluster_unreachable", ">", 0, severity="critical", summary="No broker answers"),
     Rule("UnderReplicatedPartitions", "under_replicated_partitions", ">", 0, summary="Partitions lack replicas in sync"),
     Rule("OfflinePartitions", "offline_partitions", ">", 0, severity="critical", summary="Partitions have no leader"),
     Rule(
@@ -360,7 +362,14 @@ class Watcher:
         """The current series. A metric that cannot be asked for is missing, and `failures` says why."""
         self.failures = []
         found: dict[str, list[Series]] = {}
-        for ask in (self._of_cluster, self._of_log_dirs, self._of_groups, self._of_topics):
+        try:
+            found |= await self._of_cluster()
+            found["cluster_unreachable"] = [Series((), 0.0)]
+        except (KafkaError, TimeoutError) as error:
+            # What needs a cluster stays as it was.
+            self.failures.append(str(error) or type(error).__name__)
+            return {"cluster_unreachable": [Series((), 1.0, self.failures[0])]}
+        for ask in (self._of_log_dirs, self._of_groups, self._of_topics):
             try:
                 found |= await ask()
             except (KafkaError, TimeoutError) as error:

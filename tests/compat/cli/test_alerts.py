@@ -87,6 +87,24 @@ def test_check_says_what_is_wrong_now(broker: Broker, tmp_path: Path) -> None:
     assert (said.rc, said.lines) == (0, ["no rule is true"])
 
 
+def test_cluster_that_is_gone_is_an_alert_of_its_own(broker: Broker, tmp_path: Path) -> None:
+    file = tmp_path / "rules.yaml"
+    file.write_text("every: 200ms\nrules:\n  - {alert: Gone, when: cluster_unreachable > 0, for: 200ms}\n")
+    with Running("-b", broker.bootstrap_servers, "--rules", file, "--json") as running:
+        assert running.process.stdout is not None
+        broker.stop()
+        while "Gone" not in (line := running.process.stdout.readline()):
+            assert running.process.poll() is None
+        assert json.loads(line)["status"] == "firing"
+        broker.start()
+        while '"resolved"' not in running.process.stdout.readline():
+            assert running.process.poll() is None
+    broker.stop()
+    said = run_cli("alerts", "check", "-b", broker.bootstrap_servers)
+    assert (said.rc, said.lines[0][:29]) == (1, "critical: ClusterUnreachable:")
+    broker.start()
+
+
 def test_webhook_is_told_of_beginning_and_end(broker: Broker, tmp_path: Path) -> None:
     got: list[Any] = []
     refuses = [True]

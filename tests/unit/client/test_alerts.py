@@ -125,7 +125,7 @@ def test_prometheus_file_has_every_rule_that_the_pages_know() -> None:
     written = yaml.safe_load(prometheus_rules(AlertSettings(tuple(rules), labels=(("cluster", "prod"),))))
     ((group),) = written["groups"]
     found = {each["alert"]: each for each in group["rules"]}
-    assert found.keys() == {each.name for each in rules} - {"GroupStatus"}
+    assert found.keys() == {each.name for each in rules} - {"GroupStatus", "ClusterUnreachable"}
     assert found["GroupLag"]["for"] == "60s"
     assert found["Quiet"]["expr"].endswith('{topic=~"orders.*"}[600s])) == 0')
 
