@@ -16,7 +16,7 @@ times are kept while the committed offset stands still.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.node_links import NodeLinks
@@ -101,7 +101,7 @@ class GroupMetrics:
         unknown = sum(row.end is None for each in groups for row in each.rows)
         words = "Committed partitions without a replica here whose leader did not answer: their lag is left out."
         text.gauge("ottla_group_partitions_unknown", words, unknown)
-        writers[flavour](text, groups)
+        await writers[flavour](text, groups)
 
     async def groups(self, with_times: bool) -> list[Listed]:
         """The groups that this node coordinates, in the order of their ids."""
@@ -178,70 +178,55 @@ class GroupMetrics:
 
         return [each._replace(rows=[filled(row) for row in each.rows]) for each in groups]
 
-    # Flavours
+    # Flavours. Samples are written in portions: a page of 10,000 groups has 100,000 and more.
 
-    def _kafka_exporter(self, text: MetricsText, groups: list[Listed]) -> None:
+    async def _kafka_exporter(self, text: MetricsText, groups: list[Listed]) -> None:
         brokers = self._broker.metadata.image.cluster.brokers
         text.gauge("kafka_brokers", "Brokers of the cluster.", len(brokers))
         text.family("kafka_broker_info", "gauge", "1 for every broker, with its address.")
         for broker_id, broker in sorted(brokers.items()):
             first = next(iter(broker.endpoints.values()), None)
             text.sample(1, [("id", broker_id), ("address", f"{first.host}:{first.port}" if first is not None else "")])
-        self._topics(text)
+        await self._topics(text)
         rows = [row for each in groups for row in each.rows]
         prefix = "kafka_consumergroup"
-        text.family(f"{prefix}_members", "gauge", "Members of a group.")
-        for each in groups:
-            text.sample(each.members, [("consumergroup", each.group.group_id)])
-        text.family(f"{prefix}_current_offset", "gauge", "The committed offset of a group in a partition.")
-        for row in rows:
-            text.sample(row.offset, _of(row, "consumergroup"))
-        text.family(f"{prefix}_lag", "gauge", "Records that a group is behind in a partition.")
-        for row in rows:
-            if row.lag is not None:
-                text.sample(row.lag, _of(row, "consumergroup"))
-        for name, words, numbers in (
-            ("current_offset_sum", "The sum of the committed offsets of a group in a topic.", _sums(rows, "offset")),
-            ("lag_sum", "Records that a group is behind in a topic.", _sums(rows, "lag")),
+        members = ((each.members, [("consumergroup", each.group.group_id)]) for each in groups)
+        await write(text, f"{prefix}_members", "Members of a group.", members)
+        for name, words, attribute in (
+            ("current_offset", "The committed offset of a group in a partition.", "offset"),
+            ("lag", "Records that a group is behind in a partition.", "lag"),
         ):
-            text.family(f"{prefix}_{name}", "gauge", words)
-            for (group, topic), number in numbers.items():
-                text.sample(number, [("consumergroup", group), ("topic", topic)])
+            known = ((value, _of(row)) for row in rows if (value := getattr(row, attribute)) is not None)
+            await write(text, f"{prefix}_{name}", words, known)
+        for name, words, attribute in (
+            ("current_offset_sum", "The sum of the committed offsets of a group in a topic.", "offset"),
+            ("lag_sum", "Records that a group is behind in a topic.", "lag"),
+        ):
+            sums = await _sums(rows, attribute)
+            labelled = ((number, [("consumergroup", group), ("topic", topic)]) for (group, topic), number in sums.items())
+            await write(text, f"{prefix}_{name}", words, labelled)
 
-    def _topics(self, text: MetricsText) -> None:
+    async def _topics(self, text: MetricsText) -> None:
         led = [each for each in self._broker.partitions if each.is_leading]
-        text.family("kafka_topic_partitions", "gauge", "Partitions of a topic that are led here.")
         counts: dict[str, int] = {}
         for each in led:
             counts[each.topic] = counts.get(each.topic, 0) + 1
-        for topic, number in sorted(counts.items()):
-            text.sample(number, [("topic", topic)])
-        states = {each.name: self._broker.metadata.partition(each.topic, each.index) for each in led}
-        for name, words, value_of in (
-            ("current_offset", "The end of a partition.", lambda each: each.log.high_watermark),
-            ("oldest_offset", "Its first offset.", lambda each: each.log.log_start_offset),
-            ("leader", "The broker that leads it.", lambda each: each.node_id),
-            ("replicas", "Its replicas.", lambda each: len(each.replicas)),
-            ("in_sync_replica", "Those in sync.", lambda each: len(each.isr)),
-            ("leader_is_preferred", "Whether its first replica leads it.", lambda each: each.replicas[:1] == (each.node_id,)),
-            (
-                "under_replicated_partition",
-                "Whether replicas are out of sync.",
-                lambda each: len(each.isr) < len(each.replicas),
-            ),
-        ):
-            text.family(f"kafka_topic_partition_{name}", "gauge", words)
-            for each in led:
-                if states[each.name] is not None:
-                    text.sample(value_of(each), [("topic", each.topic), ("partition", each.index)])
+        numbers = ((number, [("topic", topic)]) for topic, number in sorted(counts.items()))
+        await write(text, "kafka_topic_partitions", "Partitions of a topic that are led here.", numbers)
+        for name, words, value_of in _OF_PARTITIONS:
+            values = ((value_of(each), [("topic", each.topic), ("partition", each.index)]) for each in led)
+            await write(text, f"kafka_topic_partition_{name}", words, values)
 
-    def _lag_exporter(self, text: MetricsText, groups: list[Listed]) -> None:
+    async def _lag_exporter(self, text: MetricsText, groups: list[Listed]) -> None:
         cluster = self._broker.cluster_id
         rows = [row for each in groups for row in each.rows]
         prefix = "kafka_consumergroup"
-
         topics = self._broker.metadata.image.topics
-        owners = {each.group.group_id: owners_of(each.group, topics) for each in groups}
+        owners = {}
+        for number, each in enumerate(groups):
+            owners[each.group.group_id] = owners_of(each.group, topics)
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)
         nobody = ("", "", "")
 
         def labels(row: Row) -> list[tuple[str, object]]:
@@ -261,80 +246,113 @@ class GroupMetrics:
             ("group_lag", "Records that it is behind.", "lag"),
             ("group_lag_seconds", "Seconds that it is behind: the age of the first record that it has not read.", "lag_s"),
         ):
-            text.family(f"{prefix}_{name}", "gauge", words)
-            for row in rows:
-                if (value := getattr(row, attribute)) is not None:
-                    text.sample(value, labels(row))
-        for name, words, number_of in (
-            (
-                "group_max_lag",
-                "The largest lag of a group's partitions.",
-                lambda found: max((each.lag or 0 for each in found), default=0),
-            ),
-            (
-                "group_max_lag_seconds",
-                "The largest lag of its partitions in seconds.",
-                lambda found: max((each.lag_s or 0.0 for each in found), default=0.0),
-            ),
-            ("group_sum_lag", "The sum of the lags of its partitions.", lambda found: sum(each.lag or 0 for each in found)),
-        ):
-            text.family(f"{prefix}_{name}", "gauge", words)
-            for listed in groups:
-                text.sample(number_of(listed.rows), [("cluster_name", cluster), ("group", listed.group.group_id)])
-        text.family(f"{prefix}_group_topic_sum_lag", "gauge", "Records that a group is behind in a topic.")
-        for (group, topic), number in _sums(rows, "lag").items():
-            text.sample(number, [("cluster_name", cluster), ("group", group), ("topic", topic)])
+            known = ((value, labels(row)) for row in rows if (value := getattr(row, attribute)) is not None)
+            await write(text, f"{prefix}_{name}", words, known)
+        for name, words, number_of in _OF_GROUPS:
+            values = ((number_of(each.rows), [("cluster_name", cluster), ("group", each.group.group_id)]) for each in groups)
+            await write(text, f"{prefix}_{name}", words, values)
+        sums = await _sums(rows, "lag")
+        by_topic = (
+            (number, [("cluster_name", cluster), ("group", group), ("topic", topic)]) for (group, topic), number in sums.items()
+        )
+        await write(text, f"{prefix}_group_topic_sum_lag", "Records that a group is behind in a topic.", by_topic)
         led = [each for each in self._broker.partitions if each.is_leading]
         for name, words, of_end in (
             ("latest", "The end of a partition.", True),
             ("earliest", "The first offset of a partition.", False),
         ):
-            text.family(f"kafka_partition_{name}_offset", "gauge", words)
-            for each in led:
-                value = each.log.high_watermark if of_end else each.log.log_start_offset
-                text.sample(value, [("cluster_name", cluster), ("topic", each.topic), ("partition", each.index)])
+            offsets = (
+                (
+                    each.log.high_watermark if of_end else each.log.log_start_offset,
+                    [("cluster_name", cluster), ("topic", each.topic), ("partition", each.index)],
+                )
+                for each in led
+            )
+            await write(text, f"kafka_partition_{name}_offset", words, offsets)
 
-    def _kminion(self, text: MetricsText, groups: list[Listed]) -> None:
+    async def _kminion(self, text: MetricsText, groups: list[Listed]) -> None:
         prefix = "kminion_kafka_consumer_group"
         rows = [row for each in groups for row in each.rows]
-        text.family(f"{prefix}_info", "gauge", "1 for every group, with its state.")
-        for each in groups:
-            group = each.group
+        node_id = self._broker.node_id
+
+        def facts(group: Group) -> list[tuple[str, object]]:
             kind = group.protocol_type if isinstance(group, ClassicGroup) else "consumer"
-            text.sample(
+            return [("group_id", group.group_id), ("protocol_type", kind), ("state", group.state), ("coordinator_id", node_id)]
+
+        await write(text, f"{prefix}_info", "1 for every group, with its state.", ((1, facts(each.group)) for each in groups))
+        members = ((each.members, [("group_id", each.group.group_id)]) for each in groups)
+        await write(text, f"{prefix}_members", "Members of a group.", members)
+        for name, words, attribute in (
+            ("topic_lag", "Records that a group is behind in a topic.", "lag"),
+            ("topic_offset_sum", "The sum of its committed offsets in a topic.", "offset"),
+        ):
+            sums = await _sums(rows, attribute)
+            by_topic = ((number, [("group_id", group), ("topic_name", topic)]) for (group, topic), number in sums.items())
+            await write(text, f"{prefix}_{name}", words, by_topic)
+        lags = (
+            (row.lag, [("group_id", row.group), ("topic_name", row.topic), ("partition_id", row.partition)])
+            for row in rows
+            if row.lag is not None
+        )
+        await write(text, f"{prefix}_topic_partition_lag", "Records that it is behind in a partition.", lags)
+        topics = sorted(self._broker.metadata.image.topics.by_name.items())
+        infos = (
+            (
                 1,
                 [
-                    ("group_id", group.group_id),
-                    ("protocol_type", kind),
-                    ("state", group.state),
-                    ("coordinator_id", self._broker.node_id),
+                    ("topic_name", name),
+                    ("partition_count", len(each.partitions)),
+                    ("replication_factor", len(each.partitions[0].replicas)),
                 ],
             )
-        text.family(f"{prefix}_members", "gauge", "Members of a group.")
-        for each in groups:
-            text.sample(each.members, [("group_id", each.group.group_id)])
-        text.family(f"{prefix}_topic_lag", "gauge", "Records that a group is behind in a topic.")
-        for (group_id, topic), number in _sums(rows, "lag").items():
-            text.sample(number, [("group_id", group_id), ("topic_name", topic)])
-        text.family(f"{prefix}_topic_partition_lag", "gauge", "Records that it is behind in a partition.")
-        for row in rows:
-            if row.lag is not None:
-                labels = [("group_id", row.group), ("topic_name", row.topic), ("partition_id", row.partition)]
-                text.sample(row.lag, labels)
-        text.family(f"{prefix}_topic_offset_sum", "gauge", "The sum of its committed offsets in a topic.")
-        for (group_id, topic), number in _sums(rows, "offset").items():
-            text.sample(number, [("group_id", group_id), ("topic_name", topic)])
-        topics = self._broker.metadata.image.topics.by_name
-        text.family("kminion_kafka_topic_info", "gauge", "1 for every topic, with its partitions and replicas.")
-        for name, topic_state in sorted(topics.items()):
-            first = next(iter(topic_state.partitions.values()), None)
-            leads = first is not None and first.leader in (self._broker.node_id, NO_LEADER)
-            if leads and first is not None:
-                labels = [("topic_name", name), ("partition_count", len(topic_state.partitions))]
-                text.sample(1, [*labels, ("replication_factor", len(first.replicas))])
-        text.family("kminion_kafka_topic_log_dir_size_total_bytes", "gauge", "Bytes of a topic's logs on this node.")
-        for name, partitions in sorted(self._broker.partitions.by_name.items()):
-            text.sample(sum(each.log.size_bytes for each in partitions.values()), [("topic_name", name)])
+            for name, each in topics
+            if 0 in each.partitions and each.partitions[0].leader in (node_id, NO_LEADER)
+        )
+        await write(text, "kminion_kafka_topic_info", "1 for every topic, with its partitions and replicas.", infos)
+        sizes = sorted(
+            (name, sum(each.log.size_bytes for each in partitions.values()))
+            for name, partitions in self._broker.partitions.by_name.items()
+        )
+        name = "kminion_kafka_topic_log_dir_size_total_bytes"
+        await write(
+            text, name, "Bytes of a topic's logs on this node.", ((size, [("topic_name", topic)]) for topic, size in sizes)
+        )
+
+
+Samples = Iterable[tuple[float, Iterable[tuple[str, object]]]]
+
+
+async def write(text: MetricsText, name: str, words: str, samples: Samples) -> None:
+    """Write a family of gauges. Other tasks run in between: what `samples` reads must not change under it."""
+    text.family(name, "gauge", words)
+    for number, (value, labels) in enumerate(samples, 1):
+        text.sample(value, labels)
+        if number % AT_ONCE == 0:
+            await asyncio.sleep(0)
+
+
+_OF_PARTITIONS: tuple[tuple[str, str, Callable[[Partition], float]], ...] = (
+    ("current_offset", "The end of a partition.", lambda each: each.log.high_watermark),
+    ("oldest_offset", "Its first offset.", lambda each: each.log.log_start_offset),
+    ("leader", "The broker that leads it.", lambda each: each.node_id),
+    ("replicas", "Its replicas.", lambda each: len(each.replicas)),
+    ("in_sync_replica", "Those in sync.", lambda each: len(each.isr)),
+    ("leader_is_preferred", "Whether its first replica leads it.", lambda each: each.replicas[:1] == (each.node_id,)),
+    ("under_replicated_partition", "Whether replicas are out of sync.", lambda each: len(each.isr) < len(each.replicas)),
+)
+_OF_GROUPS: tuple[tuple[str, str, Callable[[list[Row]], float]], ...] = (
+    (
+        "group_max_lag",
+        "The largest lag of a group's partitions.",
+        lambda rows: max((each.lag or 0 for each in rows), default=0),
+    ),
+    (
+        "group_max_lag_seconds",
+        "The largest lag of its partitions in seconds.",
+        lambda rows: max((each.lag_s or 0.0 for each in rows), default=0.0),
+    ),
+    ("group_sum_lag", "The sum of the lags of its partitions.", lambda rows: sum(each.lag or 0 for each in rows)),
+)
 
 
 LATEST, EARLIEST = -1, -2
@@ -382,18 +400,19 @@ def _members(group: Group) -> int:
     return len(group.members) if isinstance(group, ClassicGroup | ConsumerGroup) else 0
 
 
-def _of(row: Row, group_label: str) -> Iterator[tuple[str, object]]:
-    yield group_label, row.group
-    yield "topic", row.topic
-    yield "partition", row.partition
+def _of(row: Row) -> list[tuple[str, object]]:
+    return [("consumergroup", row.group), ("topic", row.topic), ("partition", row.partition)]
 
 
-def _sums(rows: list[Row], attribute: str) -> dict[tuple[str, str], int]:
+async def _sums(rows: list[Row], attribute: str) -> dict[tuple[str, str], int]:
+    """The sum of a number by group and topic."""
     found: dict[tuple[str, str], int] = {}
-    for row in rows:
+    for number, row in enumerate(rows, 1):
         value = getattr(row, attribute)
         if value is not None:
             found[row.group, row.topic] = found.get((row.group, row.topic), 0) + value
+        if number % (10 * AT_ONCE) == 0:
+            await asyncio.sleep(0)
     return found
 
 

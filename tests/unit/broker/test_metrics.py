@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.nodes.data_node import DataNode, append
 from tests.support.nodes.images import context_of
 
+from ottla.broker import group_metrics
 from ottla.broker.metrics import NodeMetrics
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.replication.quota import ReplicationQuota
@@ -230,6 +231,25 @@ def test_bytes_in_of_a_topic_grow_with_its_log(node: DataNode) -> None:
     append(partition, b"d" * 1000)
     assert metrics._grown_bytes(partition) == partition.log.size_bytes
     assert metrics._grown_bytes(partition) == partition.log.size_bytes
+
+
+def test_large_families_are_written_in_portions() -> None:
+    async def play() -> tuple[int, int]:
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(other())
+        text = MetricsText()
+        await group_metrics.write(text, "a", "Words.", ((number, [("n", number)]) for number in range(10_000)))
+        task.cancel()
+        return turns, text.encode().count(b"\na{")
+
+    assert asyncio.run(play()) == (10_000 // group_metrics.AT_ONCE, 10_000)
 
 
 def test_loop_is_idle_for_the_share_that_it_waits() -> None:
