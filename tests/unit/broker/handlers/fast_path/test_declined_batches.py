@@ -7,6 +7,7 @@ import pytest
 from tests.support.logs.batches import make_batch
 from tests.support.nodes.held_partitions import HeldPartitions, virtual
 
+from ottla.broker.handlers.data import produce
 from ottla.broker.requests.context import ConnectionInfo
 from ottla.broker.requests.pipeline import RequestPipeline
 from ottla.errors.codes import ErrorCode
@@ -100,3 +101,22 @@ def test_checks_are_not_taken_for_another_batch_of_the_same_partition(checksums:
     batches = [make_batch(b"good"), damaged(), damaged()]
     codes = virtual(produced({}, batches, checksums, indexes=(0, 1, 0)))
     assert codes == [ErrorCode.CORRUPT_MESSAGE] * 2, "the last batch of a partition counts"
+
+
+@pytest.mark.parametrize(
+    ("config", "codes"),
+    [
+        ({}, [0]),
+        ({"confluent.value.subject.name.strategy": "RecordNameStrategy"}, [0]),
+        ({"confluent.value.schema.validation": True}, [ErrorCode.INVALID_CONFIG]),
+        ({"confluent.key.schema.validation": True}, [ErrorCode.INVALID_CONFIG]),
+    ],
+)
+def test_only_topics_that_check_schema_ids_leave_the_fast_path(
+    config: dict[str, object], codes: list[int], checksums: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow: list[object] = []
+    real = produce._append_each
+    monkeypatch.setattr(produce, "_append_each", lambda *given: (slow.append(given), real(*given))[1])
+    assert virtual(produced(config, [make_batch(b"value")], checksums)) == codes
+    assert bool(slow) == (codes != [0])
