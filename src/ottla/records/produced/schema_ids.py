@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Collection
 from itertools import pairwise
 
+from ottla.errors import CorruptRecords
 from ottla.records.batch import BatchView
 from ottla.records.columns import BinaryColumn, Columns, columns_from_batches
 
@@ -21,6 +22,9 @@ Mark = bytes
 UNMARKED: Mark = b""
 """Of a record that names no schema."""
 BY_ID, BY_GUID = 0, 1
+MARKS_MAX = 10_000
+"""So many different schemas in one batch are a mistake or an attack, and each costs memory and a request to the registry."""
+ROWS_PER_PIECE = 50_000
 _SIZES = {BY_ID: 5, BY_GUID: 17}
 _HEADERS = {True: b"__key_schema_id", False: b"__value_schema_id"}
 
@@ -60,17 +64,34 @@ def _mark(data: bytes) -> Mark:
 
 
 def _prefixes(column: BinaryColumn) -> list[Mark | None]:
+    """The marks in front of the bytes. Equal ones are one object: a batch can have millions of records."""
     positions, data, bitmap = memoryview(column.positions).cast("B").cast("i"), bytes(column.data), column.bitmap
-    if bitmap is None:
-        # Nearly all records are of this kind: no call for each.
-        return [
-            data[start : start + 5] if end - start >= 5 and not data[start] else _mark(data[start : min(end, start + 17)])
-            for start, end in pairwise(positions)
-        ]
-    return [
-        _mark(data[start : min(end, start + 17)]) if bitmap[row >> 3] >> (row & 7) & 1 else None
-        for row, (start, end) in enumerate(pairwise(positions))
-    ]
+    rows = len(positions) - 1
+    known: dict[Mark, Mark] = {}
+    found: list[Mark | None] = []
+    for first in range(0, rows, ROWS_PER_PIECE):
+        pairs = pairwise(positions[first : first + ROWS_PER_PIECE + 1])
+        if bitmap is None:
+            # Nearly all records are of this kind: no call for each.
+            found += [
+                known.setdefault(mark, mark)
+                for start, end in pairs
+                for mark in (
+                    data[start : start + 5]
+                    if end - start >= 5 and not data[start]
+                    else _mark(data[start : min(end, start + 17)]),
+                )
+            ]
+        else:
+            for row, (start, end) in enumerate(pairs, first):
+                if bitmap[row >> 3] >> (row & 7) & 1:
+                    mark = _mark(data[start : min(end, start + 17)])
+                    found.append(known.setdefault(mark, mark))
+                else:
+                    found.append(None)
+        if len(known) > MARKS_MAX:
+            raise CorruptRecords(f"its records name more than {MARKS_MAX} schemas: send smaller batches")
+    return found
 
 
 def _prefer_headers(marks: list[Mark | None], columns: Columns, name: bytes) -> None:

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.errors import CorruptRecords
 from ottla.records.batch import BatchView
 from ottla.records.builder import build_produce_batch
 from ottla.records.compression import Codec
+from ottla.records.produced import schema_ids
 from ottla.records.produced.schema_ids import UNMARKED, describe_mark, guid_of, id_of, read_marks
 from ottla.schemas.framing import NotFramed, unframe
 
@@ -56,6 +58,19 @@ def test_a_header_comes_before_the_bytes() -> None:
         True: [UNMARKED, UNMARKED, UNMARKED, BY_ID, UNMARKED],
         False: [BY_GUID, BY_ID, None, BY_ID, UNMARKED],
     }
+
+
+def test_a_batch_of_many_schemas_is_refused_and_equal_marks_are_one_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_ids, "ROWS_PER_PIECE", 7)
+    monkeypatch.setattr(schema_ids, "MARKS_MAX", 20)
+    values = [b"\0" + (index % 20).to_bytes(4, "big") + b"x" for index in range(100)]
+    (marks,) = read_marks(view_of(*((None, value, ()) for value in values)), [False], 1 << 20).values()
+    assert marks == [value[:5] for value in values]
+    assert len({id(mark) for mark in marks}) == 20
+    with_null = view_of((None, None, ()), *((None, value, ()) for value in values))
+    assert read_marks(with_null, [False], 1 << 20)[False] == [None, *marks]
+    with pytest.raises(CorruptRecords, match="name more than 20 schemas"):
+        read_marks(view_of(*((None, value, ()) for value in [*values, BY_GUID])), [False], 1 << 20)
 
 
 def test_marks_are_told_in_words() -> None:
