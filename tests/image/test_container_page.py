@@ -44,7 +44,7 @@ class Engine:
         for each in given.v:
             source, target, *_ = each.split(":")
             volumes[self._folder / source] = target
-        assert all(published.split(":")[1] == "9092" for published in given.p)
+        assert {published.rpartition(":")[2] for published in given.p} <= {"9092", "8081", "8080"}
         container = running(
             self._image,
             self._folder,

@@ -9,13 +9,17 @@ A helper's job is a module with `async def run_job(job, world) -> result`. The m
 itself: it is handed a `HelperWorld`, so the same job runs in a child process and in the simulator.
 """
 
-from asyncio import Future
+from __future__ import annotations
+
 from collections.abc import Callable, Generator, Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ottla.env.clock import Clock
 from ottla.env.disk import Disk
 from ottla.errors import OttlaError
+
+if TYPE_CHECKING:
+    from asyncio import Future
 
 T = TypeVar("T")
 

@@ -63,7 +63,7 @@ class EchoServer:
         services = SimpleNamespace(
             metadata=SimpleNamespace(image=image, features_offset=-1),
             quorum=SimpleNamespace(kraft_version=1),
-            settings=SimpleNamespace(current=SimpleNamespace(transaction_two_phase_commit_enable=False)),
+            settings=SimpleNamespace(current=SimpleNamespace(metrics_address=None, transaction_two_phase_commit_enable=False)),
         )
         self.asked: list[str] = []
         self.parked: dict[str, Waiting] = {}
