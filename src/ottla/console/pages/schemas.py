@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 READ_S = 0.5
 """How long one attempt may take: with all attempts a page is there within two seconds."""
+START_S = 10.0
+"""How long the first answer may take: the registry that `ottla up` offers begins with its first connection."""
 CHANGE_S = 30.0
 VERSIONS_MAX = 500
 LEVELS = ("BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE", "NONE")
@@ -39,9 +41,15 @@ async def _ask(visit: Visit, work: Callable[[SchemaRegistry], T]) -> T:
     url = _url(visit)
     clients = visit.console.registries
     client = clients.get(url)
-    if client is None:
-        client = clients[url] = SchemaRegistry(url, timeout_s=READ_S, latest_ttl_s=0.0)
-    return await _tell(asyncio.to_thread(work, client), 1.9)
+    if client is not None:
+        return await _tell(asyncio.to_thread(work, client), 1.9)
+    first = SchemaRegistry(url, timeout_s=START_S, latest_ttl_s=0.0)
+    try:
+        answer = await _tell(asyncio.to_thread(work, first), START_S)
+    finally:
+        first.close()
+    clients[url] = SchemaRegistry(url, timeout_s=READ_S, latest_ttl_s=0.0)
+    return answer
 
 
 async def _change(visit: Visit, work: Callable[[SchemaRegistry], T]) -> T:
