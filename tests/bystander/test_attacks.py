@@ -25,6 +25,7 @@ from ottla.wire.messages.describe_configs import DescribeConfigsRequest, Describ
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
 pytestmark = linux_only
 slow = pytest.mark.slow
@@ -80,6 +81,29 @@ def test_settings_of_everything_for_200_connections(node: HostileNode) -> None:
     resources.append(DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None))
     ask = DescribeConfigsRequest(resources=resources, include_synonyms=True, include_documentation=True)
     attack(node, [attacks.frame(ask, 4)], 200)
+
+
+@pytest.mark.parametrize("protocols", [1, pytest.param(60_000, marks=slow)])
+def test_memory_of_large_join_groups_comes_back(node: HostileNode, protocols: int) -> None:
+    """90 MB of metadata, whole or in small pieces, from members that leave without a word."""
+    metadata = bytes(90 * MEGABYTE // protocols)
+    offered = [JoinGroupRequestProtocol(name=f"p{number}", metadata=metadata) for number in range(protocols)]
+    node.await_idle()
+    before = node.memory_bytes
+    for number in range(3):
+        join = JoinGroupRequest(
+            group_id=f"large-{protocols}-{number}",
+            session_timeout_ms=6_000,
+            rebalance_timeout_ms=6_000,
+            protocol_type="consumer",
+            protocols=offered,
+        )
+        with node.connect() as client:
+            client.send_bytes(attacks.frame(join, 3))
+            client.half_close()
+            client.await_end()
+    node.must_serve()
+    await_true(lambda: node.memory_bytes - before < 60_000_000, "the memory of the joins to come back")
 
 
 @pytest.mark.parametrize("sent", [b"\x05\xf5\xe1\x00", b"\0\0\xff\xff"])
