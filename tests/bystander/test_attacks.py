@@ -83,9 +83,9 @@ def test_settings_of_everything_for_200_connections(node: HostileNode) -> None:
     attack(node, [attacks.frame(ask, 4)], 200)
 
 
-@pytest.mark.parametrize("protocols", [1, pytest.param(60_000, marks=slow)])
+@pytest.mark.parametrize("protocols", [1, pytest.param(60_000, marks=slow), pytest.param(100_000, marks=slow)])
 def test_memory_of_large_join_groups_comes_back(node: HostileNode, protocols: int) -> None:
-    """90 MB of metadata, whole or in small pieces, from members that leave without a word."""
+    """90 MB of metadata, whole, in small pieces and in more than a request may have, from members that leave without a word."""
     metadata = bytes(90 * MEGABYTE // protocols)
     offered = [JoinGroupRequestProtocol(name=f"p{number}", metadata=metadata) for number in range(protocols)]
     node.await_idle()

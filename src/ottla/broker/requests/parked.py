@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ottla.broker.requests.context import CloseConnection, Handled, Pending, RequestContext
 from ottla.broker.requests.scheduler import SMALL_CALL_BYTES, SlicedWork
 from ottla.env import OffLoop
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, drop_frames
 from ottla.wire.api_table import ApiKey
 from ottla.wire.base import Message, Part
 from ottla.wire.elements import has_many_elements
@@ -141,7 +141,7 @@ class Parked:
             if self.pending.ends_connection:
                 self.fault = CloseConnection("the login has failed", self.parts)
         except CloseConnection as fault:
-            self.fault = fault
+            self.fault = drop_frames(fault)  # they hold the frame, and this holds the fault
         self.pending.give_back()
         self.is_ready = True
         if self.on_ready is not None:
