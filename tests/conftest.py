@@ -8,8 +8,11 @@ Hypothesis runs with one of two profiles. `fixed`, the default, draws the same f
 others each time: `make test-all` chooses it with `--hypothesis-profile=random`.
 """
 
+import contextlib
 import gc
+import importlib
 import os
+import pkgutil
 import signal
 from collections.abc import Generator
 
@@ -18,6 +21,8 @@ from hypothesis import HealthCheck, settings
 from tests.support.cases.examples import DEFAULT
 from tests.support.servers.apache_kafka import ApacheKafka, KafkaUnavailable
 from tests.support.servers.keeping import keep
+
+import ottla
 
 # No limits on time in either: how long an example takes depends on what else the machine does.
 settings.register_profile(
@@ -56,6 +61,18 @@ def pytest_configure(config: pytest.Config) -> None:
         gc.disable()
 
 
+def import_all() -> None:
+    """Import every module of Ottla, so that it is compiled as pytest compiles the modules of its plugins.
+
+    Two threads that do this at once can fail in Python 3.11 (SystemError: AST constructor recursion depth mismatch), and a
+    broker in a thread of the test's process imports its modules when they are first needed.
+    """
+    for found in pkgutil.walk_packages(ottla.__path__, "ottla.", onerror=lambda name: None):
+        if not found.name.endswith("__main__"):
+            with contextlib.suppress(ImportError, OSError):
+                importlib.import_module(found.name)
+
+
 def in_ci() -> bool:
     """Whether the environment says that this is a CI run."""
     return os.environ.get("CI", "").lower() not in ("", "0", "false", "no")
@@ -83,8 +100,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.kafka)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Hide the collected tests from the garbage collector: walking 14,000 of them makes each full collection take 0.3 s."""
+    if session.config.option.collectonly:  # the run that compiles (tools/run_tests.py)
+        import_all()
     gc.collect()
     gc.freeze()
     gc.enable()

@@ -113,6 +113,8 @@ def test_registry_example(run: Run, page_broker: Broker) -> None:
     assert record.value is not None
     assert AvroDeserializer(url).deserialize("cities", (), record.value) == {"city": "Oslo", "grams": 2500.0}
     assert record.key == b"k"
+    for name in ("shipments", "cities"):  # other pages have these names, too
+        page_broker.delete_topic(name)
 
 
 @pytest.mark.slow

@@ -51,6 +51,8 @@ STATUSES: Mapping[int, int] = {
 }
 """The answers to a cluster's errors, where they are not 502."""
 FORM_BYTES_MAX = 8 * 1024 * 1024
+UNREAD_FORM_BYTES_MAX = 8 * FORM_BYTES_MAX
+"""A larger form is read to here, and dropped: a connection that closes while a browser still sends shows no answer."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; "
     "form-action 'self'",
@@ -337,10 +339,15 @@ class Console:
 
     async def _read_form(self, visit: Visit) -> None:
         data = bytearray()
+        size = 0
         async for chunk in visit.request.stream():
-            data += chunk
-            if len(data) > FORM_BYTES_MAX:
-                raise Refused(413, f"the form has more than {FORM_BYTES_MAX:,} bytes")
+            size += len(chunk)
+            if size <= FORM_BYTES_MAX:
+                data += chunk
+            elif size > UNREAD_FORM_BYTES_MAX:
+                break
+        if size > FORM_BYTES_MAX:
+            raise Refused(413, f"the form has more than {FORM_BYTES_MAX:,} bytes")
         kind = visit.request.headers.get("content-type", "")
         if kind.startswith("multipart/form-data"):
             visit.fields = _multipart(bytes(data), kind.partition("boundary=")[2].strip('"'))

@@ -163,10 +163,10 @@ class SchemaRegistry:
             self._registered[key] = _registered(subject, self.call("POST", path, schema.as_body()), schema)
         return self._registered[key]
 
-    def latest(self, subject: str) -> RegisteredSchema:
-        """The newest version of a subject, at most `latest_ttl_s` old; older while the registry is away."""
+    def latest(self, subject: str, *, fresh: bool = False) -> RegisteredSchema:
+        """The newest version of a subject, at most `latest_ttl_s` old, or as it is now; older while the registry is away."""
         kept = self._latest.get(subject)
-        if kept is not None and time.monotonic() - kept[0] < self._latest_ttl_s:
+        if kept is not None and not fresh and time.monotonic() - kept[0] < self._latest_ttl_s:
             return kept[1]
         try:
             answer = self.call("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")

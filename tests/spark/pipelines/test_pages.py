@@ -87,6 +87,8 @@ def test_blocks_about_schemas(tmp_path: Path, spark: Any, shared_broker: Broker)
     (record,) = shared_broker.records("heavy-shipments")
     assert record.value is not None
     assert AvroDeserializer(url).deserialize("heavy-shipments", (), record.value) == {"city": "Oslo", "weight": 101}
+    for name in ("shipments", "heavy-shipments"):  # other pages have these names, too
+        shared_broker.delete_topic(name)
 
 
 PRODUCTION_PAGE_PAGE = (Path(__file__).parents[3] / "docs" / "pipelines-in-production.md").read_text(encoding="utf-8")

@@ -70,8 +70,8 @@ def test_records_that_were_deleted_are_told_or_passed_over(
 
 
 def test_a_pattern_without_a_topic_is_refused(batch_reader: Any) -> None:
-    with pytest.raises(SourceError, match=r"matches subscribePattern 'no-such-\.'"):
-        batch_reader(subscribePattern="no-such-.").partitions()
+    with pytest.raises(SourceError, match=r"matches subscribePattern 'nowhere-\.'"):
+        batch_reader(subscribePattern="nowhere-.").partitions()
 
 
 def test_read_committed_ends_at_the_last_stable_offset(

@@ -68,9 +68,10 @@ class KafkaTools:
         assert self._process.stdout is not None
         deadline = time.monotonic() + timeout_s
         received = b""
-        descriptor = self._process.stdout.fileno()
+        output = select.poll()  # select() takes no descriptors above 1023
+        output.register(self._process.stdout, select.POLLIN)
         while not received.endswith(b"\n"):
-            ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+            ready = output.poll(max(0.0, deadline - time.monotonic()) * 1000)
             piece = self._process.stdout.read1(1 << 16) if ready else b""  # type: ignore[attr-defined]  # it is buffered
             if not piece:
                 self.close()

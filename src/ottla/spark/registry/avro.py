@@ -36,7 +36,7 @@ class RegistryLookup:
     def newest(self, subject: str) -> Any:
         """The newest schema of a subject, as JSON values."""
         with registry_errors(SparkOptionError, f"subject {subject} has no schema to read with"):
-            return self._avro(self._client().latest(subject).schema, f"subject {subject}")
+            return self._avro(self._client().latest(subject, fresh=True).schema, f"subject {subject}")
 
     def _avro(self, schema: Schema, what: str) -> Any:
         if schema.kind != "AVRO":
