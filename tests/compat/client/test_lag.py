@@ -58,7 +58,9 @@ def lag_of(bootstrap: str, group: str, **options: Any) -> GroupLag:
 
 def hours(found: GroupLag) -> float | None:
     """The lag as it was when this module was imported: a long run may have come here later."""
-    return None if found.lag_s is None else round((found.lag_s - (time.time() - NOW_MS / 1000)) / 3600, 1)
+    if not found.lag_s:
+        return found.lag_s
+    return round((found.lag_s - (time.time() - NOW_MS / 1000)) / 3600, 1)
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])

@@ -219,7 +219,7 @@ def test_without_enable_metrics_push_there_is_no_instance_id(face: Any) -> None:
 
 def test_a_silent_broker_is_waited_for_as_long_as_the_caller_says(face: Any) -> None:
     silent = world({GetTelemetrySubscriptionsRequest: lambda request, version: None})
-    with pytest.raises(TimeoutError, match=r"within 0\.05 s: no broker has answered"):
+    with pytest.raises(TimeoutError, match=r"within 0\.05 s: "):
         ask_id(face, silent, 0.05)
 
 
