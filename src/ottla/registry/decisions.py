@@ -207,6 +207,23 @@ def _group(content: Content, name: str) -> object:
     return (metadata.get("properties") or {}).get(name)
 
 
+# Repair
+
+
+def repair(state: RegistryState, kind: str, subject: str, version: int) -> list[Record]:
+    """Write a value that is covered (`RegistryState.covered`) again. A schema's tombstone comes first: a reader that took the
+    covering record for the schema, as Confluent's registry, refuses another text with the same id.
+    """
+    match kind:
+        case "CONFIG":
+            return [_config_record(subject, state.config(subject) or {})]
+        case "MODE":
+            return [_mode_record(subject, state.mode(subject) or "")]
+    stored, key = state.version(subject, version), records.schema_key(subject, version)
+    assert stored is not None
+    return [(key, None), (key, records.schema_value(stored))]
+
+
 # Registration
 
 
@@ -362,9 +379,13 @@ def set_config(state: RegistryState, subject: str, body: object) -> Decision:
     if level is not None:
         value["compatibilityLevel"] = level.upper()
     value |= {field: body[field] for field in CONFIG_FIELDS if body.get(field) is not None}
-    stored = {"subject": subject, **value} if subject != GLOBAL else value
     answer = {("compatibility" if name == "compatibilityLevel" else name): field for name, field in value.items()}
-    return Decision([(records.config_key(subject or None), compact(stored).encode())], answer)
+    return Decision([_config_record(subject, value)], answer)
+
+
+def _config_record(subject: str, value: Json) -> Record:
+    stored = {"subject": subject, **value} if subject != GLOBAL else value
+    return records.config_key(subject or None), compact(stored).encode()
 
 
 def delete_config(state: RegistryState, subject: str) -> Decision:
@@ -394,9 +415,13 @@ def set_mode(state: RegistryState, subject: str, body: object, *, is_forced: boo
         for each in covered:
             written.append((records.clear_subject_key(each), compact({"subject": each}).encode()))
             written += [(records.schema_key(each, old.version), None) for old in state.versions(each, deleted=True)]
-    value = {"subject": subject, "mode": mode} if subject != GLOBAL else {"mode": mode}
-    written.append((records.mode_key(subject or None), compact(value).encode()))
+    written.append(_mode_record(subject, mode))
     return Decision(written, {"mode": mode})
+
+
+def _mode_record(subject: str, mode: str) -> Record:
+    value = {"subject": subject, "mode": mode} if subject != GLOBAL else {"mode": mode}
+    return records.mode_key(subject or None), compact(value).encode()
 
 
 def _is_below(subject: str, scope: str) -> bool:

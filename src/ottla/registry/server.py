@@ -38,6 +38,8 @@ async def serve(
     voting = None if group is None else open_cluster(world, settings, "ottla-registry-group")
     member = None if group is None or voting is None else RegistryGroup(voting, *group)
     membership: asyncio.Task[None] | None = None
+    if member is not None:
+        registry.may_write = lambda: member is not None and member.is_leader
     try:
         await registry.start()
         if member is not None:

@@ -1,7 +1,8 @@
 """`Registry`: connects the state, the decisions, the languages and the topic. What the REST API calls.
 
 A write is decided on the newest state that was read, appended, and answered when it was read back. If another registry has
-written in between, the append is refused and the decision made again (`topic.py`).
+written in between, the append is refused and the decision made again (`topic.py`). What stray records cover is written again
+before the next write is answered, and by itself soon after it was read.
 """
 
 from __future__ import annotations
@@ -26,22 +27,25 @@ logger = logging.getLogger("ottla.registry")
 WRITE_S = 30.0
 ATTEMPTS = 50
 READ_AGAIN_S = 1.0
+REPAIR_AGAIN_S = 10.0
 
 
 class Registry:
     """A registry on a cluster. `reading` and `writing` are two clusters of the same settings."""
 
     def __init__(self, reading: Cluster, writing: Cluster) -> None:
+        self.may_write: Callable[[], bool] = lambda: True
+        """Whether this registry may write by itself: not while another member of its group leads."""
         self.state = RegistryState()
         self.work = SchemaWork()
         self._topic = SchemasTopic(reading, writing, self.state.replay)
         self._writes = asyncio.Lock()
-        self._following: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Read all schemas, then follow the topic."""
         await self._topic.open()
-        self._following = asyncio.create_task(self._follow())
+        self._tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._keep_repaired())]
         logger.info("read %d records of _schemas", self._topic.next_offset)
 
     async def _follow(self) -> None:
@@ -64,9 +68,36 @@ class Registry:
                 logger.warning("topic _schemas cannot be read: %s", problem)
                 await asyncio.sleep(READ_AGAIN_S)
 
+    async def _keep_repaired(self) -> None:
+        while True:
+            await self._topic.until(lambda: bool(self.state.covered))
+            if self.may_write():
+                try:
+                    async with self._writes:
+                        await self._repair()
+                    continue
+                except (KafkaError, errors.RegistryError) as problem:
+                    logger.warning("records of _schemas that strays cover could not be written again: %s", problem)
+            await asyncio.sleep(REPAIR_AGAIN_S)
+
+    async def _repair(self) -> None:
+        """Write what is covered again, once: a registry that finds it written by another one loses the race."""
+        while self.state.covered:
+            place = min(self.state.covered)
+            written = decisions.repair(self.state, *place)
+            key = written[-1][0].decode()
+            try:
+                if await self._topic.append(written, WRITE_S):
+                    logger.warning("%s was written again behind a stray record", key)
+            except errors.RegistryError as problem:
+                if problem.code != 42209:
+                    raise
+                logger.error("%s cannot be written again behind a stray record: %s", key, problem)
+                self.state.covered.discard(place)
+
     async def close(self) -> None:
-        if self._following is not None:
-            self._following.cancel()
+        for each in self._tasks:
+            each.cancel()
         await self.work.close()
 
     @property
@@ -78,6 +109,7 @@ class Registry:
         """What a decision answers, once its records are committed."""
         async with self._writes:
             for _ in range(ATTEMPTS):
+                await self._repair()
                 decision = decide(self.state)
                 if not decision.records or await self._topic.append(decision.records, WRITE_S):
                     return decision.answer

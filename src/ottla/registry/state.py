@@ -2,6 +2,9 @@
 
 A subject `:.ctx:name` belongs to the context `.ctx`, any other to the default context `.`. Ids are unique in a context: the
 same content has one id in all its subjects.
+
+Records of Ottla's registries say whether they count (`topic.py`). A stray changes nothing here, but compaction may keep it in
+place of the record that counts, because that has the same key and is older: `covered` names what must be written again.
 """
 
 from __future__ import annotations
@@ -48,6 +51,10 @@ class RegistryState:
         self._referrers: dict[tuple[str, int], set[tuple[str, int]]] = {}
         self._configs: dict[str, Json] = {}
         self._modes: dict[str, str] = {}
+        self.covered: set[tuple[str, str, int]] = set()
+        """What a later record of the same key covers that was passed over: (SCHEMA, subject, version), (CONFIG, subject, 0) or
+        (MODE, subject, 0). Everything here has a value in this state.
+        """
         self.skipped = 0
         """Records that are no records of a registry."""
 
@@ -128,29 +135,38 @@ class RegistryState:
 
     # Replay
 
-    def replay(self, key: bytes | None, value: bytes | None) -> None:
-        """Apply one record. A record that is none of a registry's is counted and passed over: others may write here, too."""
+    def replay(self, key: bytes | None, value: bytes | None, counts: bool | None = None) -> None:
+        """Apply one record. `counts` is False for a stray, None if the record does not say. A record that is none of a
+        registry's is counted and passed over: others may write here, too.
+        """
         try:
             name = json.loads((key or b"").decode())
             body = None if value is None else json.loads(value.decode())
-            self._apply(name, body)
+            if counts is False:
+                self._pass_over(name, body)
+            else:
+                self._apply(name, body, is_proven=counts is True)
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             self.skipped += 1
             if self.skipped <= 10:
                 logger.warning("a record of _schemas was passed over: its key is %.200r: %s", key, problem)
 
-    def _apply(self, key: Json, value: Json | None) -> None:
+    def _apply(self, key: Json, value: Json | None, *, is_proven: bool) -> None:
         match key["keytype"]:
             case "SCHEMA":
                 subject, version = str(key["subject"]), int(key["version"])
                 if value is None:
                     self._forget(subject, version)
                 else:
-                    self._keep(parse_schema_value(value, subject, version))
+                    self._keep(parse_schema_value(value, subject, version), is_proven=is_proven)
             case "CONFIG":
-                _set(self._configs, key.get("subject") or GLOBAL, None if value is None else _config(value))
+                subject = key.get("subject") or GLOBAL
+                _set(self._configs, subject, None if value is None else _config(value))
+                self.covered.discard(("CONFIG", subject, 0))
             case "MODE":
-                _set(self._modes, key.get("subject") or GLOBAL, None if value is None else str(value["mode"]))
+                subject = key.get("subject") or GLOBAL
+                _set(self._modes, subject, None if value is None else str(value["mode"]))
+                self.covered.discard(("MODE", subject, 0))
             case "DELETE_SUBJECT" if value is not None:
                 last = int(value.get("version") or 0)
                 for stored in self.versions(str(value["subject"])):
@@ -160,14 +176,37 @@ class RegistryState:
                 for stored in self.versions(str(value["subject"]), deleted=True):
                     self._forget(stored.subject, stored.version)
 
-    def _keep(self, stored: Stored) -> None:
+    def _pass_over(self, key: Json, value: Json | None) -> None:
+        """Note what a stray covers. The id that it names is not given to another schema: it may be that of a schema whose own
+        record was compacted away.
+        """
+        kind, subject = key["keytype"], key.get("subject") or GLOBAL
+        logger.warning("a stray record of _schemas is passed over: %s of subject %r", kind, subject)
+        match kind:
+            case "SCHEMA":
+                version, context = int(key["version"]), context_of(subject)
+                if self.version(subject, version) is not None:
+                    self.covered.add((kind, subject, version))
+                if value is not None:
+                    self.max_ids[context] = max(self.max_ids.get(context, 0), int(value["id"]))
+            case "CONFIG" | "MODE":
+                if subject in (self._configs if kind == "CONFIG" else self._modes):
+                    self.covered.add((kind, subject, 0))
+            case "DELETE_SUBJECT" | "CLEAR_SUBJECT":
+                self.covered |= {("SCHEMA", subject, each.version) for each in self.versions(subject, deleted=True)}
+
+    def _keep(self, stored: Stored, *, is_proven: bool) -> None:
         context = context_of(stored.subject)
+        if is_proven:  # what its key had before is of no account, also if that took the id of another schema
+            self._forget(stored.subject, stored.version)
         owner = self.content(context, stored.id)
         if owner is not None and owner != stored.content:
             logger.error(
                 "schema id %d of context %s is used by two different schemas: %s version %d is ignored",
                 *(stored.id, context, stored.subject, stored.version),
             )
+            if self.version(stored.subject, stored.version) is not None:
+                self.covered.add(("SCHEMA", stored.subject, stored.version))
             return
         self._forget(stored.subject, stored.version)
         self._subjects.setdefault(stored.subject, {})[stored.version] = stored
@@ -190,6 +229,7 @@ class RegistryState:
         stored = versions.pop(version, None)
         if stored is None:
             return
+        self.covered.discard(("SCHEMA", subject, version))
         context = context_of(subject)
         if not versions:
             del self._subjects[subject]

@@ -6,7 +6,9 @@ the newest records cannot append, wherever it runs, however long it was paused, 
 that is sent again is stored once. No election is needed for that, and Apache Kafka holds to it as Ottla does. A partition
 forgets a producer after `producer.id.expiration.ms` of silence, and then takes any sequence number: two writers may both get
 "stored" for the same one, the second as a repetition of the first, or one after the other. Therefore a writer reads back what
-is at its offset, and counts only what lies directly behind what it had read when it decided.
+is at its offset, and counts only what lies directly behind what it had read when it decided. Every record names the offset
+that it is meant for in the header `ottla.offset`, so every reader can tell a stray, a record of ours at another offset; it is
+replayed as one (`state.py`).
 
 An unclean election can take away records that were read, and somebody can delete the topic and make it again. `follow` raises
 `LogReplaced` then: everything is to be read again.
@@ -30,6 +32,7 @@ from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID, TopicPartition
 from ottla.records.batch import BatchView, iterate_batches, sequence_after
 from ottla.records.builder import build_produce_batch
+from ottla.records.kernels import Record
 from ottla.records.reader import read_records
 from ottla.registry.errors import RegistryError
 from ottla.registry.records import TOPIC
@@ -47,6 +50,7 @@ logger = logging.getLogger("ottla.registry")
 
 PRODUCER_ID = 0x6F74_746C_61  # "ottla" in ASCII: brokers give out ids from 0 on, in blocks of 1000, and never get there
 PRODUCER_EPOCH = 0
+OFFSET_HEADER = "ottla.offset"
 PARTITION = TopicPartition(TOPIC, 0)
 REPLICAS = 3
 FETCH_BYTES = 16 * 1024 * 1024
@@ -59,7 +63,8 @@ LOST_RACE = frozenset(
 )
 
 Records = Sequence[tuple[bytes, bytes | None]]
-Replay = Callable[[bytes | None, bytes | None], None]
+Replay = Callable[[bytes | None, bytes | None, bool | None], None]
+"""Takes key, value, and whether the record counts: None for a record that did not pass our fence, as Confluent's."""
 
 
 class LogReplaced(Exception):
@@ -234,7 +239,7 @@ class SchemasTopic:
         if not view.is_control:
             records = [each for each in read_records(view) if each.offset >= self.next_offset]
             for record in records:
-                self._replay(record.key, record.value)
+                self._replay(record.key, record.value, _counts(record) if view.producer_id == PRODUCER_ID else None)
             if view.producer_id == PRODUCER_ID:
                 self._fingerprints[view.base_offset] = _fingerprint([(each.key, each.value) for each in records])
                 if len(self._fingerprints) > 1000:
@@ -245,8 +250,12 @@ class SchemasTopic:
 
     async def _read_until(self, offset: int) -> None:
         """Wait until everything before `offset` is replayed; `follow` does it."""
+        await self.until(lambda: self.next_offset >= offset)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until the records that `follow` replays have made a condition true."""
         async with self._moved:
-            await self._moved.wait_for(lambda: self.next_offset >= offset)
+            await self._moved.wait_for(condition)
 
     # Appending
 
@@ -268,12 +277,10 @@ class SchemasTopic:
             raise RegistryError(500, 50001, f"topic {TOPIC} is read again, because {problem}: try again in a moment") from None
 
     async def _append(self, records: Records) -> bool:
-        now_ms, expected = self._writing.world.clock.now_ms(), self.next_offset
-        rows = [(now_ms, key, value, ()) for key, value in records]
-        batch = build_produce_batch(rows, producer_id=PRODUCER_ID, producer_epoch=PRODUCER_EPOCH, base_sequence=self._sequence)
+        expected, batch = self.next_offset, self._batch(records)
         while True:
             try:
-                offset = await self._produce(bytes(batch))
+                offset = await self._produce(batch)
                 break
             except KafkaError as error:
                 if error.code in LOST_RACE:
@@ -287,6 +294,16 @@ class SchemasTopic:
                 await self._find_leader()
         await self._read_until(offset + len(records))
         return offset == expected and self._fingerprints.get(offset) == _fingerprint(records)
+
+    def _batch(self, records: Records) -> bytes:
+        """Records as one batch for the place after all that was read."""
+        now_ms = self._writing.world.clock.now_ms()
+        rows = [
+            (now_ms, key, value, ((OFFSET_HEADER, b"%d" % offset),))
+            for offset, (key, value) in enumerate(records, self.next_offset)
+        ]
+        sequence = self._sequence
+        return bytes(build_produce_batch(rows, producer_id=PRODUCER_ID, producer_epoch=PRODUCER_EPOCH, base_sequence=sequence))
 
     async def _produce(self, batch: bytes) -> int:
         data = PartitionProduceData(index=0, records=batch)
@@ -312,6 +329,14 @@ class SchemasTopic:
             if (self.next_offset, self._sequence) != before:
                 return
             await asyncio.sleep(RETRY_S)
+
+
+def _counts(record: Record) -> bool | None:
+    """Whether a record of our producer is where its writer meant it to be. None if it does not say: others copy records."""
+    for name, value in record.headers:
+        if name == OFFSET_HEADER:
+            return value == b"%d" % record.offset
+    return None
 
 
 def _fingerprint(records: Sequence[tuple[bytes | None, bytes | None]]) -> bytes:
