@@ -3,10 +3,11 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from tests.support.cases.registry_load import numbered_schema
+from tests.support.peers.topics import make_topic
 from tests.support.servers.kafka_server import HANG_S
 
 from ottla import Producer
@@ -16,6 +17,7 @@ from ottla.client.world import real_client_world
 from ottla.config.client import admin_settings
 from ottla.registry.records import TOPIC, Content, Stored, schema_key, schema_value
 from ottla.registry.server import RegistryThread
+from ottla.registry.service import Registry
 from ottla.registry.topic import PARTITION, PRODUCER_ID, SchemasTopic
 from ottla.schemas import RegistryRefusedError, SchemaRegistry
 from ottla.testing import Broker
@@ -34,8 +36,8 @@ Read = list[tuple[bytes | None, bytes | None, bool | None]]
 
 
 @contextmanager
-def registry(broker: Broker) -> Iterator[SchemaRegistry]:
-    thread = RegistryThread(admin_settings(broker.bootstrap_servers, config={}, keywords={}))
+def registry(servers: str) -> Iterator[SchemaRegistry]:
+    thread = RegistryThread(admin_settings(servers, config={}, keywords={}))
     thread.start()
     try:
         yield SchemaRegistry(thread.url, timeout_s=HANG_S)
@@ -43,18 +45,22 @@ def registry(broker: Broker) -> Iterator[SchemaRegistry]:
         thread.close()
 
 
-@pytest.fixture
-def broker() -> Iterator[Broker]:
-    with Broker(SETTINGS) as broker:
-        broker.create_topic(TOPIC, config=COMPACTED)
-        yield broker
+@pytest.fixture(params=["ottla", pytest.param("apache", marks=pytest.mark.slow)])
+def servers(request: pytest.FixtureRequest) -> Iterator[str]:
+    with ExitStack() as closing:
+        if request.param == "ottla":
+            servers = closing.enter_context(Broker(SETTINGS)).bootstrap_servers
+        else:
+            servers = closing.enter_context(request.getfixturevalue("apache_kafka").start_server(SETTINGS)).bootstrap
+        make_topic(servers, TOPIC, 1, COMPACTED)
+        yield servers
 
 
 class Paused:
     """What a paused registry has read, and writes when it goes on."""
 
-    def __init__(self, broker: Broker) -> None:
-        settings = admin_settings(broker.bootstrap_servers, config={}, keywords={})
+    def __init__(self, servers: str) -> None:
+        settings = admin_settings(servers, config={}, keywords={})
         self._clusters = (
             open_cluster(real_client_world(), settings, "paused-reader"),
             open_cluster(real_client_world(), settings, "paused"),
@@ -82,11 +88,11 @@ class Paused:
             each.close()
 
 
-def written(broker: Broker) -> Read:
+def written(servers: str) -> Read:
     """What is in the topic under the key."""
 
     async def read() -> Read:
-        paused = Paused(broker)
+        paused = Paused(servers)
         try:
             await paused.open()
         finally:
@@ -96,11 +102,11 @@ def written(broker: Broker) -> Read:
     return asyncio.run(read())
 
 
-def leave_stray(broker: Broker, meanwhile: Callable[[], None]) -> None:
+def leave_stray(servers: str, meanwhile: Callable[[], None]) -> None:
     """Have a registry read, run `meanwhile`, and have the registry write a record that does not count."""
 
     async def run() -> None:
-        paused = Paused(broker)
+        paused = Paused(servers)
         try:
             await paused.open()
             await asyncio.to_thread(meanwhile)
@@ -111,18 +117,18 @@ def leave_stray(broker: Broker, meanwhile: Callable[[], None]) -> None:
     asyncio.run(run())
 
 
-def compact(broker: Broker, left: Callable[[Read], bool]) -> None:
+def compact(servers: str, left: Callable[[Read], bool]) -> None:
     """Add records that belong to nobody, so that segments are rolled, until compaction has left what is wanted."""
     deadline = time.monotonic() + HANG_S
-    with Producer(broker.bootstrap_servers) as producer:
-        while not left(found := written(broker)):
+    with Producer(servers) as producer:
+        while not left(found := written(servers)):
             assert time.monotonic() < deadline, found
             producer.send(TOPIC, None, key=b'{"keytype":"NOOP","magic":0}').result(HANG_S)
             time.sleep(0.1)  # a new segment, please: segment.ms
 
 
-def register(broker: Broker) -> None:
-    with registry(broker) as client:
+def register(servers: str) -> None:
+    with registry(servers) as client:
         assert client.register("s", COUNTED).id == 1
 
 
@@ -136,47 +142,83 @@ def is_repaired_and_compacted(found: Read) -> bool:
     return len(found) == 1 and found[0][2] is True and b"R1" in (found[0][1] or b"")
 
 
-def test_a_registry_that_reads_a_stray_writes_the_counted_schema_again(broker: Broker) -> None:
-    with registry(broker) as client:
-        leave_stray(broker, lambda: client.register("s", COUNTED) and None)
-        compact(broker, is_repaired_and_compacted)
+def test_a_registry_that_reads_a_stray_writes_the_counted_schema_again(servers: str) -> None:
+    with registry(servers) as client:
+        leave_stray(servers, lambda: client.register("s", COUNTED) and None)
+        compact(servers, is_repaired_and_compacted)
         check_served(client)
-    with registry(broker) as client:
+    with registry(servers) as client:
         check_served(client)
         assert client.register("t", OTHER).id == 2
 
 
-def test_a_registry_that_starts_behind_a_stray_repairs_before_it_answers_a_write(broker: Broker) -> None:
-    leave_stray(broker, lambda: register(broker))
-    assert [counts for _, _, counts in written(broker)] == [True, False]
-    with registry(broker) as client, registry(broker) as other:
+def test_a_registry_that_starts_behind_a_stray_repairs_before_it_answers_a_write(servers: str) -> None:
+    leave_stray(servers, lambda: register(servers))
+    assert [counts for _, _, counts in written(servers)] == [True, False]
+    with registry(servers) as client, registry(servers) as other:
         check_served(client)
         assert client.register("t", OTHER).id == 2
-        assert [counts for _, _, counts in written(broker)] == [True, False, True, True]  # once, and not by both
+        assert [counts for _, _, counts in written(servers)] == [True, False, True, True]  # once, and not by both
         check_served(other)
-    compact(broker, is_repaired_and_compacted)
-    with registry(broker) as client:
+    compact(servers, is_repaired_and_compacted)
+    with registry(servers) as client:
         check_served(client)
 
 
-def test_a_schema_that_was_lost_is_missing_and_its_id_is_not_given_away(broker: Broker) -> None:
+def test_a_schema_that_was_lost_is_missing_and_its_id_is_not_given_away(servers: str) -> None:
     """Nobody read the stray before compaction dropped the schema that counts."""
-    leave_stray(broker, lambda: register(broker))
-    compact(broker, lambda found: len(found) == 1)
-    with registry(broker) as client:
+    leave_stray(servers, lambda: register(servers))
+    compact(servers, lambda found: len(found) == 1)
+    with registry(servers) as client:
         with pytest.raises(RegistryRefusedError, match="not found"):
             client.schema(1)
         assert client.subjects() == []
         assert client.register("t", OTHER).id == 2
 
 
-def test_a_record_of_another_producer_that_takes_an_id_covers_nothing(broker: Broker) -> None:
-    register(broker)
-    with Producer(broker.bootstrap_servers) as producer:
+def test_a_record_of_another_producer_that_takes_an_id_covers_nothing(servers: str) -> None:
+    register(servers)
+    with Producer(servers) as producer:
         value = schema_value(Stored("s", 1, 1, Content("AVRO", OTHER.text)))
         producer.send(TOPIC, value, key=KEY).result(HANG_S)
-    with registry(broker) as client:
+    with registry(servers) as client:
         check_served(client)
-        compact(broker, is_repaired_and_compacted)
-    with registry(broker) as client:
+        compact(servers, is_repaired_and_compacted)
+    with registry(servers) as client:
         check_served(client)
+
+
+def test_only_a_registry_that_may_write_repairs(servers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another member of its group leads it waits; when it leads, it repairs without a request."""
+    monkeypatch.setattr("ottla.registry.service.REPAIR_AGAIN_S", 0.01)
+    leave_stray(servers, lambda: register(servers))
+    looked = 0
+    leads = False
+
+    def may_write() -> bool:
+        nonlocal looked
+        looked += 1
+        return leads
+
+    async def run() -> None:
+        nonlocal leads
+        settings = admin_settings(servers, config={}, keywords={})
+        clusters = [open_cluster(real_client_world(), settings, name) for name in ("reader", "writer")]
+        registry = Registry(clusters[0], clusters[1])
+        registry.may_write = may_write
+        await registry.start()
+        try:
+            async with asyncio.timeout(HANG_S):
+                while looked < 3:
+                    await asyncio.sleep(0.01)
+                assert registry.state.covered == {("SCHEMA", "s", 1)}
+                leads = True
+                while registry.state.covered:
+                    await asyncio.sleep(0.01)
+        finally:
+            await registry.close()
+            for each in clusters:
+                each.close()
+
+    asyncio.run(run())
+    assert [counts for _, _, counts in written(servers)] == [True, False, True, True]
