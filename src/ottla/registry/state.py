@@ -188,12 +188,21 @@ class RegistryState:
                 if self.version(subject, version) is not None:
                     self.covered.add((kind, subject, version))
                 if value is not None:
-                    self.max_ids[context] = max(self.max_ids.get(context, 0), int(value["id"]))
+                    self._reserve(context, int(value["id"]))
             case "CONFIG" | "MODE":
                 if subject in (self._configs if kind == "CONFIG" else self._modes):
                     self.covered.add((kind, subject, 0))
             case "DELETE_SUBJECT" | "CLEAR_SUBJECT":
                 self.covered |= {("SCHEMA", subject, each.version) for each in self.versions(subject, deleted=True)}
+
+    def _reserve(self, context: str, schema_id: int) -> None:
+        self.max_ids[context] = max(self.max_ids.get(context, 0), schema_id)
+        if self.content(context, schema_id) is None:
+            logger.warning(
+                "schema id %d of context %s is given to nobody. If consumers ask for it, compaction has taken its schema away: "
+                "register it again with this id, in the mode IMPORT",
+                *(schema_id, context),
+            )
 
     def _keep(self, stored: Stored, *, is_proven: bool) -> None:
         context = context_of(stored.subject)

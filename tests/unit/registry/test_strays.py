@@ -59,12 +59,20 @@ def test_a_schema_that_a_stray_covers_is_written_again(stray: bytes | None, is_d
         assert not later.covered
 
 
-def test_a_stray_that_alone_is_left_is_not_served_and_its_id_stays_taken() -> None:
+def test_a_stray_that_alone_is_left_is_not_served_and_its_id_stays_taken(caplog: pytest.LogCaptureFixture) -> None:
     state = state_of((KEY, value(OTHER, 4), False))
     assert (state.content(".", 4), list(state.subjects()), state.covered) == (None, [], set())
     wanted = decisions.Registration('"int"', "AVRO")
     answer = decisions.register(state, "t", wanted, decisions.Checked(Content("AVRO", '"int"'))).answer
     assert answer["id"] == 5
+    assert "id 4 of context . is given to nobody" in caplog.text
+    imported = decisions.set_mode(state, "s", {"mode": "IMPORT"}, is_forced=False).records
+    for key, body in imported:
+        state.replay(key, body, True)
+    again = decisions.Registration(FIRST.text, "AVRO", id=4, version=1)
+    for key, body in decisions.register(state, "s", again, decisions.Checked(FIRST)).records:
+        state.replay(key, body, True)
+    assert state.version("s", 1) == Stored("s", 1, 4, FIRST)
 
 
 def test_a_record_of_no_fence_that_takes_an_id_is_repaired_too() -> None:
