@@ -10,7 +10,7 @@ from tests.support.cases.registry_load import numbered_schema
 from tests.support.peers.topics import make_topic
 from tests.support.servers.kafka_server import HANG_S
 
-from ottla import Producer
+from ottla import Admin, Producer
 from ottla.client.admin.producers import describe_producers
 from ottla.client.cluster import open_cluster
 from ottla.client.world import real_client_world
@@ -28,6 +28,7 @@ SETTINGS = {
     "log.initial.task.delay.ms": 100,
     "log.cleaner.backoff.ms": 100,
 }
+HELD_BACK = {"min.compaction.lag.ms": 3_600_000}
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": 50, "min.cleanable.dirty.ratio": 0.001}
 KEY = schema_key("s", 1)
 COUNTED, OTHER = numbered_schema(1), numbered_schema(2)
@@ -52,7 +53,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[str]:
             servers = closing.enter_context(Broker(SETTINGS)).bootstrap_servers
         else:
             servers = closing.enter_context(request.getfixturevalue("apache_kafka").start_server(SETTINGS)).bootstrap
-        make_topic(servers, TOPIC, 1, COMPACTED)
+        make_topic(servers, TOPIC, 1, COMPACTED | HELD_BACK)
         yield servers
 
 
@@ -118,7 +119,9 @@ def leave_stray(servers: str, meanwhile: Callable[[], None]) -> None:
 
 
 def compact(servers: str, left: Callable[[Read], bool]) -> None:
-    """Add records that belong to nobody, so that segments are rolled, until compaction has left what is wanted."""
+    """Let compaction begin, and roll segments by records that belong to nobody, until it has left what is wanted."""
+    with Admin(servers) as admin:
+        admin.alter_configs({("topic", TOPIC): dict.fromkeys(HELD_BACK)}).raise_first()
     deadline = time.monotonic() + HANG_S
     with Producer(servers) as producer:
         while not left(found := written(servers)):
