@@ -136,7 +136,7 @@ async def _run(cluster: Cluster, settings: AlertSettings, as_json: bool) -> None
         now_s = cluster.world.clock.now_ms() / 1000
         due = alarms.see(series, now_s)
         if settings.form == "alertmanager":
-            # It repeats by itself, and takes what it does not hear of any more for ended: it is told of all at every look.
+            # It repeats by itself, and takes what it does not hear of any more for ended: every look sends it all alerts.
             ended = [each for each in due if each.ends_s is not None]
             due = [*ended, *alarms.firing()]
         if due:

@@ -92,7 +92,7 @@ class Access(Protocol):
 
 
 class Everybody:
-    """No login: whoever reaches the console."""
+    """No login: everybody who reaches the console may use it."""
 
     async def user(self, request: Request, *, is_api: bool) -> User | Response:
         return User()

@@ -3,7 +3,7 @@
 Kept by mark (`records/produced/schema_ids.py`). The registry is asked in worker threads, never on the loop: once for each mark
 that is new, then again when the answer is `STALE_S` old, which no record waits for. An answer speaks against a record only if
 it was asked for after the record came, because producers write at once what they have just registered. The same mark is asked
-about once in `PAUSE_S`: whoever writes refused records without end waits, and costs the registry little. While it is away, what
+about once in `PAUSE_S`: a producer of refused records waits, and costs the registry little. While it is away, what
 is known goes on being used.
 
 Belongs to one event loop.

@@ -54,7 +54,7 @@ class RunMetrics:
         self._flows = flows
 
     def broke(self, failure: FlowFailed) -> None:
-        """A flow has broken. Only the kind of error is told: its text may have data in it."""
+        """A flow has broken. Only the kind of error is counted: its text may have data in it."""
         found = _CONDITION.search(str(failure)) or _CONDITION.search(failure.trace) or _EXCEPTION.search(failure.trace)
         self._errors[failure.flow or ""] = time.time(), found[1] if found is not None else "an error"
 
