@@ -29,7 +29,7 @@ async def serve(
     group: tuple[str, Address] | None = None,
 ) -> None:
     """Serve until a signal comes, or in a thread or a process that another one began: until `until` is done. With `group`, as a
-    member of that group, and joins with this address.
+    member of that group, at this address.
     """
     world = world or real_client_world()
     reading = open_cluster(world, settings, "ottla-registry-reader")
