@@ -30,8 +30,8 @@ elif kind == "long":
     print(json.dumps({"x": "y" * int(rest)}), flush=True)
     print(json.dumps({"x": "short"}), flush=True)
 elif kind == "wait":
-    print(json.dumps({"n": 1}), flush=True)
     try:
+        print(json.dumps({"n": 1}), flush=True)
         time.sleep(600)
     except KeyboardInterrupt:
         print(json.dumps({"n": "interrupted"}), flush=True)
