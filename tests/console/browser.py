@@ -13,7 +13,7 @@ import os
 import shutil
 import tarfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,20 @@ class Chromium:
                 tab.check()
         finally:
             context.close()
+
+    def unfit_pages(self, url: str, paths: Iterable[str], *, width: int, dark: bool) -> dict[str, list[str]]:
+        """What axe-core finds on pages with all their details open, and how much wider than the window they are."""
+        found = {}
+        with self.tab(width=width, dark=dark) as tab:
+            for path in paths:
+                tab.open(url + path)
+                tab.page.evaluate("document.querySelectorAll('main details').forEach((each) => { each.open = true })")
+                wrong = tab.violations()
+                if tab.wide_by() > 0:
+                    wrong.append(f"{tab.wide_by()} pixels too wide")
+                if wrong:
+                    found[path] = wrong
+        return found
 
 
 @contextmanager

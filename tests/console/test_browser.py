@@ -81,17 +81,7 @@ PAGES = (
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1200, 360], ids=["desktop", "phone"])
 def test_pages_are_accessible_and_fit(console: RunningConsole, browser: Chromium, filled: str, width: int, dark: bool) -> None:
-    found = {}
-    with browser.tab(width=width, dark=dark) as tab:
-        for path in PAGES:
-            tab.open(console.url + path)
-            tab.page.evaluate("document.querySelectorAll('main details').forEach((each) => { each.open = true })")
-            wrong = tab.violations()
-            if tab.wide_by() > 0:
-                wrong.append(f"{tab.wide_by()} pixels too wide")
-            if wrong:
-                found[path] = wrong
-    assert found == {}
+    assert browser.unfit_pages(console.url, PAGES, width=width, dark=dark) == {}
 
 
 def test_hostile_content_is_text(console: RunningConsole, browser: Chromium, filled: str) -> None:
